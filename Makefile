@@ -1,0 +1,52 @@
+# The two commands of the README and their neighbours. PYTHON chooses the interpreter (3.11 or newer).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/pip --disable-pip-version-check install --quiet --no-deps
+TORCH := 2.13.0
+
+.PHONY: setup report smoke test lint format lock clean
+
+setup: $(READY)
+
+# torch for the CPU is not a package that every index has. First pip as it is configured (a mirror, wheels on disk), then
+# uv, which knows where the CPU builds are.
+$(READY): envs/cpu.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stepcredit needs Python 3.11 or newer: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --require-hashes -r envs/cpu.lock
+	$(PIP) 'torch==$(TORCH)+cpu' 2>/dev/null || { $(PIP) uv && $(BIN)/uv pip install --python $(BIN)/python --no-deps --torch-backend cpu torch==$(TORCH); }
+	$(PIP) --no-build-isolation -e .
+	touch $@
+
+report: setup
+	$(BIN)/snakemake --cores all results/report.html
+
+smoke: setup
+	$(BIN)/snakemake --cores all --configfile config/smoke.yaml
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check --compact-diff Snakefile rules
+	$(BIN)/snakemake --lint
+
+format: setup
+	$(BIN)/ruff check --fix --quiet src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/snakefmt Snakefile rules
+
+# Resolve envs/cpu.in anew. vLLM asks for torchvision, torchaudio and torchcodec, whose published builds are for CUDA and break
+# transformers beside a CPU torch; nothing here needs them.
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	  $(foreach package,torch torchvision torchaudio torchcodec triton,--no-emit-package $(package)) \
+	  envs/cpu.in --output-file envs/cpu.lock
+
+clean:
+	rm -rf results/[!R]* .snakemake

@@ -1,0 +1,53 @@
+rule evaluate:
+    """Rollouts of one checkpoint on the held-out puzzles."""
+    input:
+        model="<results>/rl/{arm}/seed{seed}/checkpoints/step{step}/model.safetensors",
+        puzzles=rules.split_puzzles.output.heldout,
+    output:
+        rollouts="<results>/eval/{arm}/seed{seed}/step{step}.parquet",
+        manifest="<results>/eval/{arm}/seed{seed}/step{step}.manifest.json",
+    log:
+        "<logs>/eval/{arm}/seed{seed}/step{step}.log",
+    benchmark:
+        "<benchmarks>/eval/{arm}/seed{seed}/step{step}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime="20m",
+    params:
+        settings=evaluation_job(CONFIG.evaluation.samples),
+        code=stage_digest("evaluate"),
+    shell:
+        "stepcredit evaluate --settings {params.settings:q} --model {input.model} --puzzles {input.puzzles}"
+        " --out {output.rollouts} --manifest {output.manifest} > {log} 2>&1"
+
+
+use rule evaluate as evaluate_sft with:
+    input:
+        model=rules.train_sft.output.model[0],
+        puzzles=rules.split_puzzles.output.heldout,
+    output:
+        rollouts="<results>/eval/sft/step0.parquet",
+        manifest="<results>/eval/sft/step0.manifest.json",
+    log:
+        "<logs>/eval/sft/step0.log",
+    benchmark:
+        "<benchmarks>/eval/sft/step0.tsv"
+
+
+use rule evaluate as validate_learning_rate with:
+    input:
+        model=rules.sweep_learning_rate.output.model,
+        puzzles=rules.split_puzzles.output.validation,
+    output:
+        rollouts="<results>/sweep/lr{rate}/validation.parquet",
+        manifest="<results>/sweep/lr{rate}/validation.manifest.json",
+    log:
+        "<logs>/sweep/lr{rate}.validation.log",
+    benchmark:
+        "<benchmarks>/sweep/lr{rate}.validation.tsv"
+    params:
+        settings=evaluation_job(CONFIG.sweep.samples),
+        code=stage_digest("evaluate"),

@@ -1,0 +1,144 @@
+rule tables:
+    """Every number of the report, as CSV."""
+    input:
+        funnel=rules.clean_demonstrations.output.funnel,
+        sft=[rules.train_sft.output.metrics, rules.train_sft.output.timings],
+        sweep=[
+            rules.select_learning_rate.output.best,
+            *expand(
+                "<results>/sweep/lr{rate}/{file}.parquet",
+                rate=RATES,
+                file=["metrics", "validation"],
+            ),
+        ],
+        rl=expand(
+            "<results>/rl/{arm}/seed{seed}/{file}.parquet",
+            arm=ARMS,
+            seed=SEEDS,
+            file=["metrics", "timings"],
+        ),
+        evaluation=[
+            rules.evaluate_sft.output.rollouts,
+            *expand(
+                "<results>/eval/{arm}/seed{seed}/step{step}.parquet",
+                arm=ARMS,
+                seed=SEEDS,
+                step=STEPS,
+            ),
+        ],
+    output:
+        tables=report(
+            expand("<results>/tables/{table}.csv", table=[*TABLES, *TIMING_TABLES]),
+            category="Tables",
+            caption="../report/tables.rst",
+        ),
+        manifest="<results>/tables/manifest.json",
+    log:
+        "<logs>/tables.log",
+    benchmark:
+        "<benchmarks>/tables.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime="15m",
+    params:
+        settings=tables_settings,
+        code=stage_digest("tables"),
+        results=results_directory,
+        directory=subpath(output.manifest, parent=True),
+    shell:
+        "stepcredit tables --results {params.results} --settings {params.settings:q}"
+        " --out-dir {params.directory} > {log} 2>&1"
+
+
+rule claims:
+    """Each claim of the write-ups, judged by a stated rule from the tables."""
+    input:
+        tables=rules.tables.output.tables,
+        published=workflow.source_path("../config/published.yaml"),
+    output:
+        claims=report(
+            "<results>/claims.json", category="Claims", caption="../report/claims.rst"
+        ),
+        manifest="<results>/claims.manifest.json",
+    log:
+        "<logs>/claims.log",
+    benchmark:
+        "<benchmarks>/claims.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="5m",
+    params:
+        code=stage_digest("claims"),
+        tables=tables_directory,
+    shell:
+        "stepcredit claims --tables {params.tables} --published {input.published}"
+        " --out {output.claims} > {log} 2>&1"
+
+
+rule figures:
+    """Every figure, as SVG."""
+    input:
+        tables=rules.tables.output.tables,
+        published=workflow.source_path("../config/published.yaml"),
+    output:
+        figures=report(
+            expand("<results>/figures/{figure}.svg", figure=FIGURES),
+            category="Figures",
+            caption="../report/figures.rst",
+        ),
+        alt="<results>/figures/alt.json",
+        manifest="<results>/figures/manifest.json",
+    log:
+        "<logs>/figures.log",
+    benchmark:
+        "<benchmarks>/figures.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime="10m",
+    params:
+        code=stage_digest("figures"),
+        tables=tables_directory,
+        directory=subpath(output.manifest, parent=True),
+    shell:
+        "stepcredit figures --tables {params.tables} --published {input.published}"
+        " --out-dir {params.directory} > {log} 2>&1"
+
+
+rule report:
+    """One self-contained page: claims, arms, failure modes, provenance."""
+    input:
+        tables=rules.tables.output.tables,
+        claims=rules.claims.output.claims,
+        figures=rules.figures.output.figures,
+        rollouts=expand(
+            "<results>/rl/{arm}/seed{seed}/rollouts.parquet", arm=ARMS, seed=SEEDS
+        ),
+    output:
+        page="<results>/report.html",
+        manifest="<results>/report.manifest.json",
+    log:
+        "<logs>/report.log",
+    benchmark:
+        "<benchmarks>/report.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime="10m",
+    params:
+        config=whole_config,
+        code=stage_digest("report"),
+        results=results_directory,
+    shell:
+        "stepcredit report --config {params.results}/config.yaml --results {params.results}"
+        " --out {output.page} > {log} 2>&1"

@@ -1,0 +1,5 @@
+"""`python -m stepcredit.cli`."""
+
+from stepcredit.cli import main
+
+main()

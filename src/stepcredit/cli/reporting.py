@@ -1,0 +1,111 @@
+"""Commands that turn the raw files of a run into its tables, claims, figures and report.
+
+Each writes a manifest beside its outputs: `manifest.json` in a directory, `{name}.manifest.json` for one file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stepcredit.cli.options import OutDir, Settings
+from stepcredit.provenance.errors import UserError
+from stepcredit.provenance.manifest import MANIFEST_NAME
+from stepcredit.provenance.record import record
+from stepcredit.provenance.stages import DATA, MODULES
+from stepcredit.reporting.names import FIGURES, TABLES, TIMING_TABLES
+
+commands = typer.Typer()
+
+Results = Annotated[Path, typer.Option(help="Output directory of the run.")]
+Tables = Annotated[Path, typer.Option("--tables", help="Directory of the tables.")]
+Out = Annotated[Path, typer.Option(help="File to write.")]
+Published = Annotated[Path, typer.Option(help="Numbers of the write-ups.")]
+PUBLISHED = Path("config/published.yaml")
+
+
+@commands.command("tables")
+def tables(results: Results, settings: Settings, out_dir: OutDir) -> None:
+    """Write the tables of a run as CSV."""
+    from pydantic import ValidationError
+
+    from stepcredit.reporting.settings import TablesSettings
+    from stepcredit.reporting.tables import raw_files, write_tables
+
+    try:
+        parsed = TablesSettings.model_validate_json(settings)
+    except ValidationError as error:
+        raise UserError(f"--settings: {' '.join(str(error).split())}") from None
+    with record(
+        "tables",
+        out_dir / MANIFEST_NAME,
+        modules=MODULES["tables"],
+        inputs=raw_files(results, parsed),
+        outputs=_tables(out_dir),
+        settings=parsed,
+        seed=parsed.statistics.seed,
+    ):
+        write_tables(results, parsed, out_dir)
+
+
+@commands.command("claims")
+def claims(tables: Tables, out: Out, published: Published = PUBLISHED) -> None:
+    """Judge the claims of the write-ups from the tables."""
+    from stepcredit.reporting.claims import write_claims
+
+    with record(
+        "claims",
+        out.with_suffix(f".{MANIFEST_NAME}"),
+        modules=MODULES["claims"],
+        inputs=[published, *_tables(tables)],
+        outputs=[out],
+    ):
+        write_claims(tables, published, out)
+
+
+@commands.command("figures")
+def figures(tables: Tables, out_dir: OutDir, published: Published = PUBLISHED) -> None:
+    """Draw the figures of a run as SVG, with their alt texts."""
+    from stepcredit.reporting.figures import write_figures
+
+    with record(
+        "figures",
+        out_dir / MANIFEST_NAME,
+        modules=MODULES["figures"],
+        inputs=[published, *_tables(tables)],
+        outputs=[*_figures(out_dir), out_dir / "alt.json"],
+    ):
+        write_figures(tables, published, out_dir)
+
+
+@commands.command("report")
+def report(
+    config: Annotated[Path, typer.Option(help="The merged configuration as YAML.")], results: Results, out: Out
+) -> None:
+    """Write the report: one HTML file that needs nothing else."""
+    from stepcredit.config import load_config
+    from stepcredit.reporting.layout import RunLayout
+    from stepcredit.reporting.report import write_report
+
+    run = RunLayout(results)
+    rollouts = sorted(results.glob("rl/*/seed*/rollouts.parquet"))
+    with record(
+        "report",
+        out.with_suffix(f".{MANIFEST_NAME}"),
+        modules=MODULES["report"],
+        data=DATA["report"],
+        inputs=[*_tables(run.tables), *_figures(run.figures), run.claims, *rollouts],
+        outputs=[out],
+        settings=load_config(config),
+    ):
+        write_report(config, results, out)
+
+
+def _tables(directory: Path) -> list[Path]:
+    return [directory / f"{name}.csv" for name in (*TABLES, *TIMING_TABLES)]
+
+
+def _figures(directory: Path) -> list[Path]:
+    return [directory / f"{name}.svg" for name in FIGURES]

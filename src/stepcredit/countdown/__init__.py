@@ -1,0 +1,1 @@
+"""The task: puzzles, answers, the verifier, demonstrations."""

@@ -1,0 +1,1 @@
+"""Credit schemes: a verified group in, per-token advantages out."""

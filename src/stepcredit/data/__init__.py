@@ -1,0 +1,1 @@
+"""From a source of demonstrations to clean, split data."""

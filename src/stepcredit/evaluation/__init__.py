@@ -1,0 +1,1 @@
+"""Held-out rollouts and their statistics."""

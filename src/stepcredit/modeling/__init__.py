@@ -1,0 +1,1 @@
+"""Tokenizer, model, log-probs: everything that touches transformers."""

@@ -1,0 +1,1 @@
+"""What was made, from what, by which code."""

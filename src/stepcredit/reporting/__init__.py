@@ -1,0 +1,1 @@
+"""Tables, claims, figures, report."""

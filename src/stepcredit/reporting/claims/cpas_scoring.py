@@ -1,0 +1,70 @@
+"""CPAS, claims 11 to 17: the potential, and what scoring costs."""
+
+from __future__ import annotations
+
+from stepcredit.evaluation.statistics import Interval
+from stepcredit.reporting.accessor import NotRun, Tables
+from stepcredit.reporting.claims.registry import Judgement, Numbers, judges
+from stepcredit.reporting.claims.rules import above, awaits, direction, equal, exactly
+
+
+@judges(11)
+def potential_tracks_success(tables: Tables, numbers: Numbers) -> Judgement:
+    """Reads the row `spearman` of signal.csv (metric, mean, low, high)."""
+    interval = tables.interval("signal", metric="spearman")
+    what = "Spearman correlation of potential and success rate"
+    return equal(interval, numbers["value"], numbers["margin"], what, "number")
+
+
+@judges(12)
+def an_eighth_of_the_requests_repeat(tables: Tables, numbers: Numbers) -> Judgement:
+    frozen = tables.arm_with_scorer("frozen")
+    interval = tables.interval("deduplication", arm=frozen)
+    what = f"duplicates among the scoring requests of {frozen}"
+    return equal(interval, numbers["value"], numbers["margin"], what, "fraction")
+
+
+@judges(13)
+def plain_log_probs_never_hit_the_cache(tables: Tables, numbers: Numbers) -> Judgement:
+    rows = tables.rows("scoring", scorer="naive")
+    if not rows:
+        raise NotRun("scoring.csv has no row for the naive scorer")
+    cached = sum(float(row["tokens_cached"]) for row in rows)
+    return exactly(cached, float(numbers["value"]), "tokens that the naive scorer read from the cache")
+
+
+@judges(14)
+def naive_scoring_doubles_the_run(tables: Tables, numbers: Numbers) -> Judgement:
+    scorer, interval = _run_ratio(tables, numbers["scorer"])
+    return above(interval, numbers["ratio"], f"time of a step with {scorer} scoring over one without", "ratio")
+
+
+@judges(15)
+def cached_scoring_is_almost_free(tables: Tables, numbers: Numbers) -> Judgement:
+    scorer, interval = _run_ratio(tables, numbers["scorer"])
+    what = f"time of a step with {scorer} scoring over one without"
+    return equal(interval, numbers["ratio"], numbers["margin"], what, "ratio")
+
+
+def _run_ratio(tables: Tables, kind: str) -> tuple[str, Interval]:
+    """Whole-step time over the baseline's with a kind of scorer: a benchmark's, else that of an arm."""
+    if tables.has("scoring_runs"):
+        return kind, tables.interval("scoring_runs", scorer=kind)
+    rows = [row for row in tables.rows("step_ratio") if str(row["scorer"]).endswith(f"/{kind}")]
+    if not rows:
+        raise NotRun(f"no arm of this run scores with the {kind} scorer")
+    return str(rows[0]["scorer"]), tables.interval("step_ratio", arm=rows[0]["arm"])
+
+
+awaits(16, "scoring_agreement")
+
+
+@judges(17)
+def early_gain_survives_wall_clock(tables: Tables, numbers: Numbers) -> Judgement:
+    frozen, step = tables.arm_with_scorer("frozen"), numbers["step"]
+    interval = tables.interval("wall_clock", arm=frozen, step=step, metric="pass@1")
+    row = tables.row("wall_clock", arm=frozen, step=step, metric="pass@1")
+    what = (
+        f"pass@1 of {frozen} at step {step} minus baseline at step {row['baseline_step']}, which took at least as long"
+    )
+    return direction(interval, +1, what)

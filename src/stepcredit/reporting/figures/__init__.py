@@ -1,0 +1,56 @@
+"""Figures of a run: one message each, as SVG, with an alt text that says the finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepcredit.provenance.files import atomic_path
+from stepcredit.reporting.accessor import Tables
+from stepcredit.reporting.claims.published import Published, read_published
+from stepcredit.reporting.figures import arms, data, timing, training
+from stepcredit.reporting.figures.style import Drawn, save
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the report: the name of its file and the function that draws it."""
+
+    name: str
+    draw: Callable[[Tables, Published], Drawn]
+
+
+FIGURES = (
+    Figure("funnel", data.funnel),
+    Figure("sft_loss", data.sft_loss),
+    Figure("sweep", data.sweep),
+    Figure("training_reward", training.reward),
+    Figure("training_length", training.length),
+    Figure("training_well_formed", training.well_formed),
+    Figure("training_entropy", training.entropy),
+    Figure("pass_at_1", arms.pass_at_1),
+    Figure("pass_at_4", arms.pass_at_k),
+    Figure("paired_pass_at_1", arms.paired_pass_at_1),
+    Figure("paired_pass_at_4", arms.paired_pass_at_k),
+    Figure("heldout_finished", arms.finished),
+    Figure("heldout_length", arms.length),
+    Figure("step_time", timing.step_time),
+)
+
+
+def write_figures(tables: Path, published: Path, out_dir: Path) -> None:
+    """Write {name}.svg for each figure, and alt.json (name to alt text).
+
+    Raises:
+        UserError: a table or the published numbers cannot be read.
+    """
+    accessor, values = Tables(tables), read_published(published)
+    alt: dict[str, str] = {}
+    for figure in FIGURES:
+        drawn = figure.draw(accessor, values)
+        alt[figure.name] = drawn.alt
+        save(drawn.figure, out_dir / f"{figure.name}.svg")
+    with atomic_path(out_dir / "alt.json") as temporary:
+        temporary.write_text(json.dumps(alt, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,133 @@
+"""How every figure looks, and how it is saved so that two builds are the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+
+from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator
+
+from stepcredit.provenance.files import atomic_path
+from stepcredit.reporting.palette import INK, MUTED, RULE
+
+HALF = (3.4, 2.55)
+"""Inches of a figure of which two stand side by side."""
+WIDE = (4.0, 2.3)
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "stepcredit",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8,
+    "text.color": INK,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 8,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.5,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "xtick.major.size": 3,
+    "ytick.major.size": 0,
+    "xtick.major.width": 0.6,
+    "lines.linewidth": 1.6,
+    "lines.solid_capstyle": "round",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished figure and the sentence that says what it shows."""
+
+    figure: Any
+    alt: str
+
+
+@contextmanager
+def canvas(size: tuple[float, float], right: float = 0.97, left: float = 0.13) -> Iterator[tuple[Any, Any]]:
+    """A figure with one axes, margins fixed so that figures side by side line up."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=size)
+        bottom = 0.42 / size[1]
+        figure.subplots_adjust(left=left, right=right, bottom=bottom, top=1 - 0.3 / size[1])
+        try:
+            yield figure, axes
+        finally:
+            plt.close(figure)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write an SVG without date or generator, so that the same numbers give the same bytes."""
+    with plt.rc_context(STYLE), atomic_path(path) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def y_title(axes: Any, text: str) -> None:
+    """The name and unit of the y axis, horizontal above it, where it is read first."""
+    axes.annotate(
+        text, (0, 1), xycoords="axes fraction", xytext=(0, 9), textcoords="offset points",
+        ha="left", va="center", color=MUTED, fontsize=8,
+    )  # fmt: skip
+
+
+def step_axis(axes: Any) -> None:
+    axes.set_xlabel("optimiser step")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, steps=[1, 2, 5, 10]))
+
+
+def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], x: float) -> None:
+    """Names at the right ends of lines, in their colours, moved apart where they would overlap.
+
+    Args:
+        axes: where to write; its limits must be final.
+        ends: (y, name, colour) of each line.
+        x: where the lines end.
+    """
+    low, high = axes.get_ylim()
+    height = axes.get_window_extent().height * 72 / axes.figure.dpi
+    gap = (high - low) * 10 / height
+    ordered = sorted(ends)
+    places = spread([y for y, _, _ in ordered], gap)
+    for (_, name, colour), y in zip(ordered, places, strict=True):
+        axes.annotate(
+            name, (x, y), xytext=(6, 0), textcoords="offset points", va="center", ha="left",
+            color=colour, fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+
+
+def spread(values: Sequence[float], gap: float) -> list[float]:
+    """Values in increasing order, moved at least `gap` apart, each cluster about its mean."""
+    clusters: list[list[float]] = []
+    for value in sorted(values):
+        clusters.append([value])
+        while len(clusters) > 1 and _top(clusters[-2], gap) + gap > _bottom(clusters[-1], gap):
+            last = clusters.pop()
+            clusters[-1] += last
+    return [_bottom(cluster, gap) + gap * position for cluster in clusters for position in range(len(cluster))]
+
+
+def _bottom(cluster: Sequence[float], gap: float) -> float:
+    return sum(cluster) / len(cluster) - gap * (len(cluster) - 1) / 2
+
+
+def _top(cluster: Sequence[float], gap: float) -> float:
+    return sum(cluster) / len(cluster) + gap * (len(cluster) - 1) / 2

@@ -1,0 +1,1 @@
+"""Samplers: tokens out, weights in."""

@@ -1,0 +1,1 @@
+"""Scorers: log-likelihoods of answers given a prefix of the reasoning."""

@@ -1,0 +1,56 @@
+"""The attention layout of trees: blocks of rows that attend to listed rows of one flat, unpadded sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True)
+class Block:
+    """`branches` runs of `rows` rows each, which follow each other in the flat sequence.
+
+    Attributes:
+        keys: [branches, keys] int64: the rows of the flat sequence that a run may attend to.
+        mask: [branches, 1, rows, keys], added to the scores: 0 where a row attends, -inf where it does not.
+    """
+
+    keys: Tensor
+    mask: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(branches, rows)."""
+        return self.mask.shape[0], self.mask.shape[2]
+
+
+class TreeLayout:
+    """Blocks that cover the rows of a flat sequence in order (`stepcredit.modeling.attention.Layout`)."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = list(blocks)
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
+        """See `Layout.attend`; a block reads its keys by row number, so shared rows are computed once."""
+        query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # rows first
+        grouped = query.shape[1] != key.shape[1]
+        outputs = []
+        start = 0
+        for block in self.blocks:
+            branches, rows = block.shape
+            end = start + branches * rows
+            attended = F.scaled_dot_product_attention(
+                query[start:end].view(branches, rows, *query.shape[1:]).transpose(1, 2),
+                key[block.keys].transpose(1, 2),
+                value[block.keys].transpose(1, 2),
+                attn_mask=block.mask,
+                scale=scaling,
+                enable_gqa=grouped,
+            )
+            outputs.append(attended.transpose(1, 2).flatten(0, 1))
+            start = end
+        return torch.cat(outputs)[None]

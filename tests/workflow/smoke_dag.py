@@ -1,0 +1,47 @@
+"""Running and planning the DAG on the smoke configuration, in a working directory of a test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def prepare(directory: Path) -> Path:
+    """A working directory as a user has it: the configuration, no results."""
+    directory.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(ROOT / "config", directory / "config", dirs_exist_ok=True)
+    return directory
+
+
+def snakemake(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Snakemake on the smoke configuration, with `directory` as the working directory."""
+    command = [
+        *[sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")],
+        *["--directory", str(directory), "--cores", "all", "--configfile", "config/smoke.yaml"],
+        *arguments,
+    ]
+    return subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+def planned(directory: Path, *arguments: str, **environment: str) -> dict[str, int]:
+    """The jobs that a dry run plans: rule to number."""
+    done = snakemake(directory, "--dry-run", "--quiet", "rules", *arguments, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "Nothing to be done" in done.stdout + done.stderr:
+        return {}
+    lines = (done.stdout + done.stderr).splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("job  "))
+    jobs = {}
+    for line in lines[start + 2 :]:
+        words = line.split()
+        if len(words) != 2 or words[0] == "total":
+            break
+        jobs[words[0]] = int(words[1])
+    return jobs

@@ -1,0 +1,194 @@
+"""The smoke run from puzzles to report, with the real vLLM, and what a second run does."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from smoke_dag import planned, prepare, snakemake
+
+from stepcredit.countdown.puzzle import Puzzle
+from stepcredit.countdown.verifier import grade
+from stepcredit.reporting.names import FIGURES, TABLES, TIMING_TABLES
+
+pytestmark = pytest.mark.workflow
+
+
+def rows(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_table_and_figure_is_there(smoke):
+    results = smoke / "results/smoke"
+    assert sorted(p.stem for p in (results / "tables").glob("*.csv")) == sorted([*TABLES, *TIMING_TABLES])
+    assert sorted(p.stem for p in (results / "figures").glob("*.svg")) == sorted(FIGURES)
+
+
+def test_the_funnel_loses_no_row(smoke):
+    funnel = {row["stage"]: int(row["rows"]) for row in rows(smoke / "results/smoke/tables/funnel.csv")}
+    assert funnel["read"] == 2000
+    assert sum(funnel.values()) == 2 * funnel["read"]
+    assert all(count > 0 for stage, count in funnel.items() if stage in ("read", "kept"))
+
+
+def test_the_splits_are_disjoint_up_to_the_order_of_the_numbers(smoke):
+    splits = smoke / "results/smoke/data/splits"
+    keys = {
+        name: {
+            Puzzle(tuple(n), t).key for n, t in pd.read_parquet(splits / f"{name}.parquet")[["nums", "target"]].values
+        }
+        for name in ("demonstrations", "rl", "validation", "heldout")
+    }
+    names = list(keys)
+    for index, first in enumerate(names):
+        for second in names[index + 1 :]:
+            assert not keys[first] & keys[second], (first, second)
+
+
+def test_evaluated_rewards_are_what_the_verifier_says(smoke):
+    table = pd.read_parquet(smoke / "results/smoke/eval/sft/step0.parquet")
+    assert len(table) == 32 * 2
+    finished = table[table.finished]
+    regraded = [
+        grade(text, Puzzle(tuple(nums), target)).reward
+        for text, nums, target in zip(finished.completion, finished.nums, finished.target, strict=True)
+    ]
+    assert regraded == finished.reward.tolist()
+    assert (table[~table.finished].reward == 0).all()
+
+
+def test_pass_at_1_in_the_arms_table_is_the_mean_reward_of_the_rollouts(smoke):
+    results = smoke / "results/smoke"
+    table = {(r["arm"], r["step"], r["metric"]): float(r["mean"]) for r in rows(results / "tables/arms.csv")}
+    assert list(rows(results / "tables/arms.csv")[0]) == [
+        "arm",
+        "step",
+        "metric",
+        "mean",
+        "low",
+        "high",
+        "seeds",
+    ]
+    for arm in ("baseline", "frozen", "moving"):
+        rewards = pd.concat(pd.read_parquet(results / f"eval/{arm}/seed{seed}/step2.parquet").reward for seed in (0, 1))
+        assert table[arm, "2", "pass@1"] == pytest.approx(rewards.mean(), abs=1e-6)
+
+
+def test_sampler_and_trainer_agree_in_every_step(smoke):
+    for metrics in sorted((smoke / "results/smoke/rl").glob("*/seed*/metrics.parquet")):
+        table = pd.read_parquet(metrics)
+        assert table.max_log_ratio.dropna().max() < 1e-4, metrics
+
+
+def test_arms_with_one_seed_start_from_the_same_rollouts(smoke):
+    first = [
+        pd.read_parquet(smoke / f"results/smoke/rl/{arm}/seed0/rollouts.parquet").query("step == 1").completion.tolist()
+        for arm in ("baseline", "frozen", "moving")
+    ]
+    assert first[0] == first[1] == first[2]
+
+
+def test_the_report_opens_offline_and_holds_the_numbers_of_the_tables(smoke):
+    results = smoke / "results/smoke"
+    page = (results / "report.html").read_text()
+    assert len(page) < 5_000_000
+    assert not re.search(r"""(src|href)=["']https?://""", page)
+    for name in FIGURES:
+        assert (results / f"figures/{name}.svg").stat().st_size > 500
+    claims = json.loads((results / "claims.json").read_text())
+    assert {claim["verdict"] for claim in claims["claims"]} <= {
+        "reproduced",
+        "contradicted",
+        "inconclusive",
+        "not run",
+    }
+
+
+def test_the_audit_finds_nothing_wrong(smoke):
+    command = [sys.executable, "-m", "stepcredit.cli", "audit", "results/smoke"]
+    done = subprocess.run(command, cwd=smoke, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_second_run_has_nothing_to_do(smoke):
+    assert planned(smoke) == {}
+
+
+def test_forcing_one_seed_reruns_that_seed_and_what_depends_on_it(smoke):
+    jobs = planned(smoke, "--forcerun", "results/smoke/rl/frozen/seed1/metrics.parquet")
+    assert jobs == {
+        "train_rl": 1,
+        "evaluate": 2,
+        "tables": 1,
+        "claims": 1,
+        "figures": 1,
+        "report": 1,
+        "all": 1,
+    }
+
+
+def test_a_new_title_remakes_the_report_alone(smoke):
+    assert planned(smoke, "--config", 'report={"title": "Another"}') == {"report": 1, "all": 1}
+
+
+def test_a_longer_evaluation_continues_the_runs_and_evaluates_the_new_step(smoke):
+    jobs = planned(smoke, "--config", 'evaluation={"steps": [0, 1, 2, 3]}')
+    assert jobs["evaluate"] >= 6
+    assert "train_sft" not in jobs
+    assert "sweep_learning_rate" not in jobs
+
+
+def test_one_arm_seed_and_step_plans_just_what_it_needs(tmp_path):
+    jobs = planned(prepare(tmp_path), "results/smoke/eval/moving/seed1/step1.parquet")
+    assert jobs["train_rl"] == 1
+    assert jobs["evaluate"] == 1
+    assert not {"tables", "report", "evaluate_sft"} & jobs.keys()
+
+
+def test_two_runs_from_scratch_give_the_same_bytes(smoke, tmp_path):
+    again = prepare(tmp_path / "again")
+    done = snakemake(again)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    ours, theirs = smoke / "results/smoke", again / "results/smoke"
+    names = [
+        path.relative_to(ours)
+        for pattern in (
+            "**/metrics.parquet",
+            "**/rollouts.parquet",
+            "eval/**/*.parquet",
+            "**/*.safetensors",
+            "tables/*.csv",
+        )
+        for path in sorted(ours.glob(pattern))
+        if path.stem not in TIMING_TABLES and "state" not in path.parts
+    ]
+    assert len(names) > 40
+    different = [str(name) for name in names if (ours / name).read_bytes() != (theirs / name).read_bytes()]
+    assert different == []
+
+
+def test_snakemake_writes_its_own_report_with_captions(smoke, tmp_path):
+    target = tmp_path / "snakemake-report.html"
+    done = snakemake(smoke, "--report", str(target))
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = target.read_text()
+    assert "A figure of the report" in page
+    assert "Figures" in page
+
+
+def test_a_killed_run_continues(smoke, tmp_path):
+    """Losing an arm's outputs and resuming from its state gives the bytes of the uninterrupted run."""
+    copy = tmp_path / "copy"
+    shutil.copytree(smoke, copy, symlinks=True)
+    seed = copy / "results/smoke/rl/frozen/seed0"
+    before = (seed / "checkpoints/step2/model.safetensors").read_bytes()
+    shutil.rmtree(seed)
+    (copy / "results/smoke/state/rl/frozen/seed0/finished.json").unlink()
+    done = snakemake(copy, "results/smoke/rl/frozen/seed0/manifest.json")
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert (seed / "checkpoints/step2/model.safetensors").read_bytes() == before
