@@ -27,7 +27,8 @@ PROMPTS, ROLLOUTS, CAP = 16, 8, 256
 
 def ours(results: Path, steps: int) -> list[dict[str, float]]:
     """Seconds per phase of our baseline arm, and of an engine that only generates the same."""
-    from stepcredit.config import ArmSettings, RLJob, RLSettings, SamplerSettings
+    from stepcredit.config import ArmSettings, RLSettings, SamplerSettings
+    from stepcredit.jobs import RLJob
     from stepcredit.tables import read_puzzles
     from stepcredit.training.rl import RLRun, RLTrainer
 

@@ -17,7 +17,7 @@ rule evaluate:
         mem_mb=2500,
         runtime="20m",
     params:
-        settings=evaluation_job(CONFIG.evaluation.samples),
+        settings=evaluation_job,
         code=stage_digest("evaluate"),
     shell:
         "stepcredit evaluate --settings {params.settings:q} --model {input.model} --puzzles {input.puzzles}"
@@ -49,5 +49,5 @@ use rule evaluate as validate_learning_rate with:
     benchmark:
         "<benchmarks>/sweep/lr{rate}.validation.tsv"
     params:
-        settings=evaluation_job(CONFIG.sweep.samples),
+        settings=validation_job,
         code=stage_digest("evaluate"),

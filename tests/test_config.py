@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stepcredit.config import Config, ConfigError, RLJob, Section, load_config, validate_config
+from stepcredit.config import Config, ConfigError, Section, load_config, validate_config
+from stepcredit.jobs import RLJob
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = ROOT / "config" / "config.yaml"

@@ -5,6 +5,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "stepcredit"
 FLOORS = {
     "countdown": 1,
     "config": 1,
+    "jobs": 1,
     "provenance": 1,
     "losses": 1,
     "seeds": 1,
@@ -21,7 +22,7 @@ FLOORS = {
     "reporting": 6,
     "cli": 7,
 }
-GROUND = {"config", "seeds", "provenance"}
+GROUND = {"config", "jobs", "seeds", "provenance"}
 """What any floor may use, the first one included: they know nothing of the others."""
 
 

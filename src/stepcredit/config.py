@@ -303,39 +303,6 @@ class Config(Section):
         return self
 
 
-# -- what a job receives -------------------------------------------------------------------------------------------
-
-
-class SFTJob(Section):
-    """Everything that SFT reads."""
-
-    model: ModelSettings
-    sft: SFTSettings
-    largest_number: Positive
-    """Largest number of our own tokenizer, where the model starts from random weights."""
-
-
-class RLJob(Section):
-    """Everything that one RL run reads."""
-
-    arm: ArmSettings
-    rl: RLSettings
-    sampler: SamplerSettings
-    steps: Annotated[list[Positive], Field(min_length=1)]
-    """Steps whose model is kept; the last one ends the run."""
-
-
-class EvaluationJob(Section):
-    """Everything that the evaluation of one checkpoint reads."""
-
-    samples: Positive
-    temperature: Rate
-    max_new_tokens: Positive
-    max_concurrent: Positive
-    seed: int
-    sampler: SamplerSettings
-
-
 # -- loading, with errors that help -------------------------------------------------------------------------------
 
 

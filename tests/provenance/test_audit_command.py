@@ -9,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from stepcredit.cli import active_settings
 from stepcredit.cli import audit as command
 from stepcredit.provenance.errors import UserError
 
@@ -28,7 +29,7 @@ def configured(results: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     (results / "config.yaml").write_text(yaml.safe_dump(CONFIG))
     known = {"steps": "sft.steps", "learning_rate": "sft.learning_rate"}
     monkeypatch.setattr(
-        command,
+        active_settings,
         "STAGE_SETTINGS",
         {
             "train-sft": lambda config, manifest: {

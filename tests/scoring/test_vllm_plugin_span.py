@@ -69,7 +69,7 @@ def test_a_forged_mark_turns_the_cache_off_instead_of_crashing_the_engine(mark: 
 def test_the_v1_runner_does_not_compute_the_last_token() -> None:
     request = submission([5, 6, 7, 8], 2, use_cache=True, v2_runner=False)
     assert request.prompt == [5, 6, 7]
-    assert request.rows == 2
+    assert request.targets == [7, 8]
     assert request.parameters.extra_args == {SPAN_KEY: [2, 8]}
     assert request.parameters.skip_reading_prefix_cache is False
     assert request.parameters.max_tokens == 1
@@ -80,18 +80,33 @@ def test_without_the_cache_its_reads_are_skipped() -> None:
     assert submission([5, 6], 1, use_cache=False, v2_runner=False).parameters.skip_reading_prefix_cache is True
 
 
+def flat_output(logprobs: list[float], tokens: list[int]) -> Any:
+    return SimpleNamespace(prompt_logprobs=SimpleNamespace(logprobs=logprobs, token_ids=tokens))
+
+
+def row_output(logprobs: list[float]) -> Any:
+    return SimpleNamespace(prompt_token_id_logprobs=np.array(logprobs)[:, None])
+
+
 @pytest.mark.parametrize("values", [[], [-1.0], [-1.0, -2.0, -3.0], [-1.0, float("nan")], [-1.0, float("-inf")]])
 def test_a_missing_or_infinite_row_is_no_score(values: list[float]) -> None:
-    assert span_logprob(SimpleNamespace(prompt_logprobs=SimpleNamespace(logprobs=values)), 2, v2_runner=False) is None
-    rows = np.array(values)[:, None]
-    assert span_logprob(SimpleNamespace(prompt_token_id_logprobs=rows), 2, v2_runner=True) is None
+    assert span_logprob(flat_output(values, [7, 8, 9][: len(values)]), [7, 8], v2_runner=False) is None
+    assert span_logprob(row_output(values), [7, 8], v2_runner=True) is None
 
 
 def test_rows_are_summed() -> None:
-    flat = SimpleNamespace(prompt_logprobs=SimpleNamespace(logprobs=[-1.0, -2.5]))
-    assert span_logprob(flat, 2, v2_runner=False) == -3.5
-    assert span_logprob(SimpleNamespace(prompt_logprobs=None), 2, v2_runner=False) is None
-    assert span_logprob(SimpleNamespace(prompt_token_id_logprobs=None), 2, v2_runner=True) is None
+    assert span_logprob(flat_output([-1.0, -2.5], [7, 8]), [7, 8], v2_runner=False) == -3.5
+    assert span_logprob(row_output([-1.0, -2.5]), [7, 8], v2_runner=True) == -3.5
+
+
+def test_no_rows_at_all_are_no_score() -> None:
+    assert span_logprob(SimpleNamespace(prompt_logprobs=None), [7, 8], v2_runner=False) is None
+    assert span_logprob(SimpleNamespace(prompt_token_id_logprobs=None), [7, 8], v2_runner=True) is None
+
+
+def test_the_rows_of_a_worker_without_the_plugin_are_no_score() -> None:
+    """It answers for the prompt 5 6 7 where the span of 5 6 7 8 from 2 was asked for: as many rows, other tokens."""
+    assert span_logprob(flat_output([-1.0, -2.5], [6, 7]), [7, 8], v2_runner=False) is None
 
 
 # -- the rows of either runner: hidden states are the positions, the lm_head is a table ------------------
@@ -147,9 +162,9 @@ def run_v1(chunks: list[tuple[int, int]]) -> float | None:
         hidden = torch.cat([torch.zeros(5, 1), hidden_states(first, end)])
         finished = score_spans(runner, hidden, {"a": end - first}, {"a": mark})
     assert set(finished) == {"a"}
-    logprobs = finished["a"].logprobs[:, 0].tolist()
-    output = SimpleNamespace(prompt_logprobs=SimpleNamespace(logprobs=logprobs))
-    return span_logprob(output, request.rows, v2_runner=False)
+    rows = finished["a"]
+    output = flat_output(rows.logprobs[:, 0].tolist(), rows.logprob_token_ids[:, 0].tolist())
+    return span_logprob(output, request.targets, v2_runner=False)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +213,7 @@ def run_v2(chunks: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> fl
         lengths = np.array([0, 0, len(request.prompt), 0])
         found = worker.compute_prompt_token_id_logprobs(lm_head, hidden_states(first, end), batch, lengths)
     rows = found["a"].numpy() if "a" in found else None
-    return span_logprob(SimpleNamespace(prompt_token_id_logprobs=rows), request.rows, v2_runner=True)
+    return span_logprob(SimpleNamespace(prompt_token_id_logprobs=rows), request.targets, v2_runner=True)
 
 
 @pytest.mark.parametrize("chunks", [[(0, 8)], [(2, 8)], [(0, 1), (1, 3), (3, 4), (4, 8)], [(0, 5), (2, 8)]])

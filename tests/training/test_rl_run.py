@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from stepcredit.config import ArmSettings, ModelSettings, RLJob, RLSettings, SamplerSettings
+from stepcredit.config import ArmSettings, ModelSettings, RLSettings, SamplerSettings
 from stepcredit.countdown.puzzle import Puzzle
+from stepcredit.jobs import RLJob
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.training.checkpoint import StateDirectory

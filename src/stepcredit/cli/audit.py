@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from stepcredit.provenance.findings import AuditCheck, AuditContext, AuditReport, Finding
     from stepcredit.provenance.manifest import Manifest
 
-StageSettings: TypeAlias = "Callable[[Config, Manifest], BaseModel | Mapping[str, Any] | None]"
-
-STAGE_SETTINGS: dict[str, StageSettings] = {}
-"""Stage -> what a configuration gives its job, as its command passes it to `record`."""
 EXTRA_CHECKS: list[AuditCheck] = []
 """Checks of content that need the floors above provenance."""
 
@@ -80,6 +76,8 @@ def audit_directory(directory: Path, config: Path | None = None) -> AuditReport:
 
 
 def _current_settings(config: Config) -> Callable[[Manifest], BaseModel | Mapping[str, Any] | None]:
+    from stepcredit.cli.active_settings import STAGE_SETTINGS
+
     def settings(manifest: Manifest) -> BaseModel | Mapping[str, Any] | None:
         stage = STAGE_SETTINGS.get(manifest.stage)
         return None if stage is None else stage(config, manifest)

@@ -18,7 +18,7 @@ from stepcredit.cli.options import (
     model_files,
     use_threads,
 )
-from stepcredit.config import RLJob, SFTJob
+from stepcredit.jobs import RLJob, SFTJob
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.files import atomic_path, sha256
 from stepcredit.provenance.record import record

@@ -19,13 +19,13 @@ from stepcredit.countdown.attempts import Attempt, attempts
 from stepcredit.countdown.prompt import PARAGRAPH_BREAK
 from stepcredit.countdown.puzzle import Puzzle
 
-GUESS_SHARE = 0.4
+GUESS_SHARE = 0.5
 """Share of the traces that stop after failures and submit a guess; the others end with `Found it.`"""
 
-RIGHT_GUESS_SHARE = 0.6
+RIGHT_GUESS_SHARE = 0.7
 """Share of the guesses that are right, though never tried in the trace."""
 
-CLOSEST_GUESS_SHARE = 0.2
+CLOSEST_GUESS_SHARE = 0.15
 """Share of the guesses that repeat the closest failure; what remains is a random wrong attempt."""
 
 FAILURES_BEFORE_FINDING = (0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8)

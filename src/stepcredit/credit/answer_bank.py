@@ -4,8 +4,8 @@ Source: CPAS, "Answer bank". The bank is a multiset: an answer that three rollou
 times in the mean inside LSE, and is scored once. A rollout that hit the token cap, or is malformed, submits
 nothing. The optional reference answer of the write-up is not in it.
 
-What is scored of an answer includes the closing tag, which says that the answer ends there. Without it `3 +
-5` would be credited with the probability of every answer that begins with it, `3 + 5 * 2` among them.
+What is scored of an answer includes the closing tag, which says that the answer ends there. Without it
+`3 + 5` would be credited with the probability of every answer that begins with it, `3 + 5 * 2` among them.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 Source: CPAS, "Answer bank" and the list of steps at its end; SPEC section 4. As in the write-up, every
 rollout of a mixed group is shaped: the malformed and the truncated too, which have paragraphs although they
-    submit nothing. The
-tail of a rollout, from `</reasoning>` on, keeps the group advantage, as does a group whose bank is
-homogeneous.
+submit nothing. The tail of a rollout, from `</reasoning>` on, keeps the group advantage, as does a group
+whose bank is homogeneous.
 """
 
 from __future__ import annotations
@@ -165,11 +164,11 @@ class ContrastivePotential:
 def shaping_metrics(groups: Sequence[GroupCredit], cost: ScoringCost, clip: float) -> Metrics:
     """Metrics of a step; those of potential and shaping are None where no rollout was shaped.
 
-    shaped_rollouts: share of all rollouts. shaping_mean, shaping_abs: of A_shape and its absolute value, over
-        shaped
-    paragraphs. potential_first, potential_last: mean at the first and the last boundary, over shaped
-    rollouts. potential_clipped: share of boundaries at the clip. scorings, scorings_unique, tokens_scored:
-    see `ScoringCost` (tokens_scored are the tokens computed).
+    shaped_rollouts: share of all rollouts.
+    shaping_mean, shaping_abs: of A_shape and of its absolute value, over shaped paragraphs.
+    potential_first, potential_last: mean at the first and at the last boundary, over shaped rollouts.
+    potential_clipped: share of boundaries at the clip.
+    scorings, scorings_unique, tokens_scored: from `ScoringCost`, the last as the tokens computed.
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     potentials = [potential for rollout in rollouts if (potential := rollout.potential)]

@@ -46,13 +46,12 @@ class Paragraphs:
 
 
 def split_paragraphs(pieces: Sequence[str], max_paragraph_len: int | None) -> Paragraphs:
-    """Split a completion, given as the text of each token, into paragraphs of at most `max_paragraph_len`
-    tokens.
+    """Split the reasoning of a completion, given as the text of each token.
 
     No paragraph is blank unless the guard cuts it from a long run of blanks, or the whole reasoning is blank.
 
     Args:
-        max_paragraph_len: None for no guard.
+        max_paragraph_len: longest paragraph in tokens; None for no guard.
     """
     completion = Pieces(pieces)
     end = _reasoning_end(completion)

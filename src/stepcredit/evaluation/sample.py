@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from stepcredit.config import EvaluationJob
 from stepcredit.countdown.puzzle import Puzzle
+from stepcredit.jobs import EvaluationJob
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups

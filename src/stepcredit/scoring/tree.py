@@ -20,6 +20,7 @@ from stepcredit.scoring.tree_chunk import Chunk, build_chunk
 from stepcredit.scoring.tree_plan import Integers, Plan
 
 LOGITS_AT_ONCE = 2**24
+"""Logits held at a time: 64 MiB in float32, whatever the vocabulary."""
 
 
 class TreeScorer:

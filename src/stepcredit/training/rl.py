@@ -16,9 +16,9 @@ from typing import Any
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from stepcredit.config import RLJob
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.registry import build_credit
+from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
 from stepcredit.modeling.model import load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec

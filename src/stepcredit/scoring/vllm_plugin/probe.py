@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-
 WITHOUT_PLUGIN = (
     "the engine core or a worker did not load the stepcredit plugin; start vLLM with VLLM_PLUGINS=stepcredit in the"
     " environment of all its processes"

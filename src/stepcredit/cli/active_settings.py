@@ -1,0 +1,50 @@
+"""What the configuration gives the job behind a manifest: the audit compares it with what the manifest recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from stepcredit import jobs
+from stepcredit.config import Config
+from stepcredit.provenance.manifest import Manifest
+from stepcredit.reporting.settings import TablesSettings
+
+Settings = BaseModel | Mapping[str, Any]
+
+
+def _place(manifest: Manifest) -> list[str]:
+    """The parts of the path of an output: `rl/frozen/seed0/...` tells the arm."""
+    return next(iter(manifest.outputs)).split("/")
+
+
+def _train_rl(config: Config, manifest: Manifest) -> Settings:
+    place = _place(manifest)
+    if place[0] == "sweep":
+        job = jobs.sweep_job(config)
+        rate = float(place[1].removeprefix("lr"))
+    elif place[1] in config.arms:
+        job = jobs.rl_job(config, place[1])
+        rate = manifest.settings["learning_rate"]  # swept: it comes from an input
+    else:
+        return {}
+    return {**job.model_dump(mode="json"), "learning_rate": rate}
+
+
+def _evaluate(config: Config, manifest: Manifest) -> Settings:
+    return jobs.validation_job(config) if _place(manifest)[0] == "sweep" else jobs.evaluation_job(config)
+
+
+STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
+    "ingest": lambda config, _: config.data,
+    "split": lambda config, _: config.data,
+    "train-sft": lambda config, _: jobs.sft_job(config),
+    "train-rl": _train_rl,
+    "select-learning-rate": lambda config, _: {"rates": config.sweep.learning_rates},
+    "evaluate": _evaluate,
+    "tables": lambda config, _: TablesSettings.from_config(config),
+    "report": lambda config, _: config,
+}
+"""Stage to settings, as its command passes them to `record`; a stage that reads none is not listed."""
