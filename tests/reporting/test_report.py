@@ -1,6 +1,7 @@
 import re
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from fabricate import PUBLISHED, build, fabricate, write_config
 from typer.testing import CliRunner
@@ -135,6 +136,20 @@ def test_a_run_with_one_arm_and_one_seed_has_a_report(tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "No arm of this run uses a scorer." in page
     assert "1 arm, 1 seed each" in page
+
+
+def test_a_run_that_learned_nothing_says_so(raw_run):
+    root, config = raw_run
+    for path in root.glob("rl/*/seed*/metrics.parquet"):
+        frame = pd.read_parquet(path)
+        absent = ["mean_ratio", "masked", "entropy", "potential_first", "potential_last", "scorings", "scorings_unique"]
+        frame[absent] = None
+        frame.to_parquet(path, index=False)
+    build(root, config)
+    page = (root / "report.html").read_text()
+    assert "No training step had an advantage other than zero" in page
+    assert "No rollout of this run was shaped" in page
+    assert "Training entropy was not logged in this run." in page
 
 
 def test_a_page_that_is_too_large_is_refused(finished_run, tmp_path, monkeypatch):

@@ -63,10 +63,11 @@ def _by_step(tables: Tables, metric: str, title: str, unit: str, marks: Sequence
             ends.append((rows[-1]["mean"] * scale, tables.label(arm), colours[arm]))
             said.append(f"{tables.label(arm)} {with_interval(_interval(rows[-1]), unit)}")
         axes.set_xlim(0, last)
-        _marks(axes, [mark for mark in marks if mark.step in range(last + 1)], colours, last)
         axes.margins(y=0.08)
+        _marks(axes, [mark for mark in marks if mark.step in range(last + 1)], colours, last)
         if unit == "fraction":
-            axes.set_ylim(top=min(axes.get_ylim()[1], 100.6))
+            low, high = axes.get_ylim()
+            axes.set_ylim(max(low, 0.0), min(high, 100.6))
         label_ends(axes, ends, last)
         step_axis(axes)
         y_title(axes, title)

@@ -61,10 +61,14 @@ def _curve(tables: Tables, metric: str, title: str, decimals: int, published: tu
                 published[1], (0, published[0]), xytext=(3, 3), textcoords="offset points",
                 color=MUTED, fontsize=7, va="bottom",
             )  # fmt: skip
+        if not ends:
+            axes.annotate("not logged in this run", (0.5, 0.5), xycoords="axes fraction", ha="center", color=MUTED)
         label_ends(axes, ends, last)
         step_axis(axes)
         y_title(axes, title)
     name = metric.replace("_", "-")
+    if not said:
+        return Drawn(figure, f"Training {name} was not logged in this run.")
     return Drawn(figure, f"Training {name} at step {last}, mean over seeds: {joined(said)}.")
 
 

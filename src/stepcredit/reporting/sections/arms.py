@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.accessor import NotRun
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Note, Panel, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label, metric_unit
@@ -123,7 +122,7 @@ def _ratio(run: Run) -> str:
     ratios = run.tables.rows("training", metric="mean_ratio")
     masked = run.tables.rows("training", metric="masked")
     if not ratios or not masked:
-        raise NotRun("training.csv has no mean_ratio or no masked")
+        return "No training step had an advantage other than zero: nothing was learned from."
     farthest = max(max(abs(row["low"] - 1), abs(row["high"] - 1)) for row in ratios)
     dropped = max(row["high"] for row in masked)
     text = (

@@ -39,7 +39,7 @@ def section(run: Run) -> Section:
 def _answer(run: Run) -> str:
     arms = list(dict.fromkeys(row["arm"] for row in run.tables.rows("potential", metric="potential_last")))
     if not arms:
-        return ""
+        return "No rollout of this run was shaped: no group held right and wrong answers."
     first, last = (
         run.tables.interval("potential", arm=arms[0], metric=f"potential_{end}") for end in ("first", "last")
     )
