@@ -2,13 +2,16 @@ rule tables:
     """Every number of the report, as CSV."""
     input:
         funnel=rules.clean_demonstrations.output.funnel,
+        splits=[
+            file for file in rules.split_puzzles.output if file.endswith(".parquet")
+        ],
         sft=[rules.train_sft.output.metrics, rules.train_sft.output.timings],
         sweep=[
             rules.select_learning_rate.output.best,
             *expand(
                 "<results>/sweep/lr{rate}/{file}.parquet",
                 rate=RATES,
-                file=["metrics", "validation"],
+                file=["metrics", "timings", "validation"],
             ),
         ],
         rl=expand(
@@ -60,7 +63,9 @@ rule claims:
         published=workflow.source_path("../config/published.yaml"),
     output:
         claims=report(
-            "<results>/claims.json", category="Claims", caption="../report/claims.rst"
+            "<results>/claims.json",
+            category="Claims",
+            caption="../report/captions/claims.rst",
         ),
         manifest="<results>/claims.manifest.json",
     log:
@@ -87,11 +92,14 @@ rule figures:
         tables=rules.tables.output.tables,
         published=workflow.source_path("../config/published.yaml"),
     output:
-        figures=report(
-            expand("<results>/figures/{figure}.svg", figure=FIGURES),
-            category="Figures",
-            caption="../report/figures.rst",
-        ),
+        figures=[
+            report(
+                f"<results>/figures/{figure}.svg",
+                category="Figures",
+                caption=f"../report/captions/{figure}.rst",
+            )
+            for figure in FIGURES
+        ],
         alt="<results>/figures/alt.json",
         manifest="<results>/figures/manifest.json",
     log:
@@ -118,12 +126,16 @@ rule report:
     input:
         tables=rules.tables.output.tables,
         claims=rules.claims.output.claims,
-        figures=rules.figures.output.figures,
+        figures=[*rules.figures.output.figures, rules.figures.output.alt],
         rollouts=expand(
             "<results>/rl/{arm}/seed{seed}/rollouts.parquet", arm=ARMS, seed=SEEDS
         ),
     output:
-        page="<results>/report.html",
+        page=report(
+            "<results>/report.html",
+            category="Report",
+            caption="../report/captions/report.rst",
+        ),
         manifest="<results>/report.manifest.json",
     log:
         "<logs>/report.log",

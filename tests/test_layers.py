@@ -14,13 +14,13 @@ FLOORS = {
     "data": 2,
     "modeling": 2,
     "scoring": 3,
-    "sampling": 3,
-    "credit": 4,
-    "training": 5,
-    "evaluation": 5,
-    "studies": 6,
-    "reporting": 6,
-    "cli": 7,
+    "sampling": 4,
+    "credit": 5,
+    "training": 6,
+    "evaluation": 6,
+    "studies": 7,
+    "reporting": 7,
+    "cli": 8,
 }
 GROUND = {"config", "jobs", "seeds", "provenance"}
 """What any floor may use, the first one included: they know nothing of the others."""

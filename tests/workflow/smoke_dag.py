@@ -22,7 +22,7 @@ def snakemake(directory: Path, *arguments: str, **environment: str) -> subproces
     """Snakemake on the smoke configuration, with `directory` as the working directory."""
     command = [
         *[sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")],
-        *["--directory", str(directory), "--cores", "all", "--configfile", "config/smoke.yaml"],
+        *["--directory", str(directory), "--configfile", "config/smoke.yaml", "--cores", "all"],
         *arguments,
     ]
     return subprocess.run(

@@ -56,10 +56,10 @@ def train_sft(
         if job.model.pretrained:
             files.inputs.extend(model_files(Path(job.model.pretrained)))
             codec = TextCodec.load(job.model.pretrained)
-            model = load_model(job.model.pretrained)
+            model = load_model(job.model.pretrained, job.sft.device)
         else:
             codec = TextCodec(build_tokenizer(job.largest_number))
-            model = build_model(job.model, codec, job.sft.seed)
+            model = build_model(job.model, codec, job.sft.seed).to(job.sft.device)
         texts = sft.load_demonstrations(demonstrations)
         examples, left_out = sft.encode_demonstrations(codec, texts, job.sft.max_tokens)
         print(f"{len(examples)} demonstrations, {left_out} longer than {job.sft.max_tokens} tokens left out")

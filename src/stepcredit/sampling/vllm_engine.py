@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from stepcredit.config import SamplerSettings
 from stepcredit.rollouts import Completion
+from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
 
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine runs in this process: deterministic, and weights need no copy
@@ -133,19 +134,6 @@ class VLLMSampler:
             raise EngineError(f"vLLM returned {len(starts)} log-probs for {len(tokens)} tokens")
         logprobs = tuple(flat.logprobs[start] for start in starts)  # the sampled token stands first
         return Completion(token_ids=tokens, logprobs=logprobs, finished=tokens[-1] == self._eos_id)
-
-
-def redispatch_tied_head(model: Any) -> None:
-    """Make an unembedding that is tied to the embeddings use the reloaded weights.
-
-    vLLM on a CPU packs linear weights once, at load. `reload_weights` packs them anew, but not a tied lm_head, which
-    then goes on with the old ones without a word: mean |log-prob difference| 0.07 after one update.
-    """
-    import torch
-    from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
-
-    if getattr(model.config, "tie_word_embeddings", False) and not torch.cuda.is_available():
-        dispatch_cpu_unquantized_gemm(model.lm_head, remove_weight=False)
 
 
 def _memory_settings(settings: SamplerSettings) -> dict[str, Any]:

@@ -63,7 +63,11 @@ def sft_step(
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return {"loss": loss.item(), "grad_norm": norm.item(), "tokens": len(tokens)}
+    return {
+        "loss": loss.item(),
+        "grad_norm": norm.item(),
+        "tokens": sum(len(prompt) + len(completion) for prompt, completion in batch),
+    }
 
 
 def train_sft(
