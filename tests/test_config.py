@@ -65,6 +65,11 @@ def test_a_misspelt_value_names_the_known_ones():
         ({"sft": {"warmup_steps": 1000}}, "warmup_steps + decay_steps"),
         ({"model": {"attention_heads": 3, "key_value_heads": 2}}, "multiple of key_value_heads"),
         ({"data": {"source": "file"}}, "file.path is not set"),
+        ({"data": {"synthetic": {"largest_number": 99, "largest_intermediate": 98}}}, "largest_intermediate must hold"),
+        (
+            {"data": {"synthetic": {"largest_number": 60, "largest_target": 50, "largest_intermediate": 50}}},
+            "tokenizer",
+        ),
         ({"data": {"source": "hubb"}}, 'did you mean "hub"?'),
         ({"arms": {"baseline": {"scorer": {"model": "frozen"}}}}, "takes no scorer"),
         ({"arms": {"lonely": {"label": "x", "credit": "contrastive_potential"}}}, "needs a scorer"),

@@ -57,6 +57,8 @@ class SyntheticSource(Section):
     def _ordered(self) -> SyntheticSource:
         if not self.smallest_target <= self.largest_target <= self.largest_intermediate:
             raise ValueError("smallest_target <= largest_target <= largest_intermediate must hold")
+        if self.largest_number > self.largest_intermediate:
+            raise ValueError("largest_number must not exceed largest_intermediate, the tokenizer's largest number")
         return self
 
 
