@@ -19,7 +19,7 @@ from stepcredit.countdown.attempts import Attempt, attempts
 from stepcredit.countdown.prompt import PARAGRAPH_BREAK
 from stepcredit.countdown.puzzle import Puzzle
 
-GUESS_SHARE = 0.5
+GUESS_SHARE = 0.3
 """Share of the traces that stop after failures and submit a guess; the others end with `Found it.`"""
 
 RIGHT_GUESS_SHARE = 0.7
@@ -28,10 +28,10 @@ RIGHT_GUESS_SHARE = 0.7
 CLOSEST_GUESS_SHARE = 0.15
 """Share of the guesses that repeat the closest failure; what remains is a random wrong attempt."""
 
-FAILURES_BEFORE_FINDING = (0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8)
+FAILURES_BEFORE_FINDING = (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6)
 """How many attempts fail before the right one: one of these, each entry equally likely."""
 
-FAILURES_BEFORE_GUESSING = (2, 3, 4, 5, 6, 7, 8)
+FAILURES_BEFORE_GUESSING = (5, 6, 7, 8)
 """How many attempts fail before a guess: one of these, each equally likely."""
 
 FAR = 9
