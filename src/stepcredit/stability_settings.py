@@ -50,6 +50,11 @@ class MismatchSettings(Section):
     def changes_weights(self) -> bool:
         return self.weights is not None or self.noise > 0
 
+    @property
+    def distorts(self) -> bool:
+        """Whether the sampler is wrong right after a push, and not only later."""
+        return self.changes_weights or self.kv_cache != "auto"
+
 
 class StabilitySettings(Section):
     """Methods x mismatches x rewards x seeds, and the reference: the first method under an exact sampler."""

@@ -11,6 +11,7 @@ from stepcredit import jobs
 from stepcredit.config import Config
 from stepcredit.provenance.manifest import Manifest
 from stepcredit.reporting.settings import TablesSettings
+from stepcredit.stability_settings import EXACT
 
 Settings = BaseModel | Mapping[str, Any]
 
@@ -37,11 +38,24 @@ def _evaluate(config: Config, manifest: Manifest) -> Settings:
     return jobs.validation_job(config) if _place(manifest)[0] == "sweep" else jobs.evaluation_job(config)
 
 
+def _train_mismatch(config: Config, manifest: Manifest) -> Settings:
+    _, _, mismatch, method, rewards = _place(manifest)[:5]
+    stability = config.stability
+    known = mismatch in (EXACT, *(found.name for found in stability.mismatches))
+    if not (known and method in [found.name for found in stability.methods] and rewards in stability.rewards):
+        return {}
+    job = jobs.stability_job(config, mismatch, method, "raw" if rewards == "raw" else "group_centred")
+    return {**job.model_dump(mode="json"), "learning_rate": manifest.settings["learning_rate"]}
+
+
 STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "ingest": lambda config, _: config.data,
     "split": lambda config, _: config.data,
     "train-sft": lambda config, _: jobs.sft_job(config),
     "train-rl": _train_rl,
+    "train-mismatch": _train_mismatch,
+    "measure-drift": lambda config, _: jobs.drift_job(config),
+    "measure-mismatch-cost": lambda config, _: jobs.mismatch_cost_job(config),
     "select-learning-rate": lambda config, _: {"rates": config.sweep.learning_rates},
     "evaluate": _evaluate,
     "tables": lambda config, _: TablesSettings.from_config(config),

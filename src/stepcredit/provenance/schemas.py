@@ -64,6 +64,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "learning_rate": "double",
         "completion_tokens": "int64",
         "trained_tokens": "int64",
+        "drift": "double",
+        "total_variation": "double",
         **_SHAPING,
     },
     "rollouts": {
@@ -96,8 +98,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
 }
 """Kind of file -> column -> type."""
 
-OPTIONAL = frozenset(_SHAPING)
-"""Columns that the run of an arm without shaping may lack."""
+OPTIONAL = frozenset(_SHAPING) | {"drift", "total_variation"}
+"""Columns that the run of an arm without shaping, or one that does not measure its drift, may lack."""
 
 KINDS: dict[str, str] = {
     "data/raw.parquet": "raw",
