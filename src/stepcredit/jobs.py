@@ -17,7 +17,7 @@ from stepcredit.config import (
     Section,
     SFTSettings,
 )
-from stepcredit.stability_settings import EXACT, MismatchSettings, Rewards
+from stepcredit.stability_settings import EXACT, MismatchSettings, StabilitySettings
 
 DRIFT_POSITIONS = 8
 """Positions of each micro-batch at which a run under mismatch measures its drift."""
@@ -116,7 +116,17 @@ def _evaluation_job(config: Config, samples: int) -> EvaluationJob:
     return EvaluationJob(samples=samples, sampler=config.sampler, **values)
 
 
-def stability_job(config: Config, mismatch: str, method: str, rewards: Rewards) -> StabilityJob:
+def stability_runs(settings: StabilitySettings) -> list[tuple[str, str, str]]:
+    """(mismatch, method, rewards) of every run; for each rewards first the reference, under an exact sampler."""
+    methods = [method.name for method in settings.methods]
+    keys: list[tuple[str, str, str]] = []
+    for rewards in settings.rewards:
+        keys.append((EXACT, methods[0], rewards))
+        keys += [(mismatch.name, method, rewards) for mismatch in settings.mismatches for method in methods]
+    return keys
+
+
+def stability_job(config: Config, mismatch: str, method: str, rewards: str) -> StabilityJob:
     """One run of the mismatch experiment; `mismatch` "exact" is the reference."""
     wrong = _mismatch(config, mismatch)
     loss = next(loss for loss in config.stability.methods if loss.name == method)

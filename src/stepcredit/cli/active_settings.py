@@ -11,7 +11,6 @@ from stepcredit import jobs
 from stepcredit.config import Config
 from stepcredit.provenance.manifest import Manifest
 from stepcredit.reporting.settings import TablesSettings
-from stepcredit.stability_settings import EXACT
 
 Settings = BaseModel | Mapping[str, Any]
 
@@ -40,11 +39,9 @@ def _evaluate(config: Config, manifest: Manifest) -> Settings:
 
 def _train_mismatch(config: Config, manifest: Manifest) -> Settings:
     _, _, mismatch, method, rewards = _place(manifest)[:5]
-    stability = config.stability
-    known = mismatch in (EXACT, *(found.name for found in stability.mismatches))
-    if not (known and method in [found.name for found in stability.methods] and rewards in stability.rewards):
+    if (mismatch, method, rewards) not in jobs.stability_runs(config.stability):
         return {}
-    job = jobs.stability_job(config, mismatch, method, "raw" if rewards == "raw" else "group_centred")
+    job = jobs.stability_job(config, mismatch, method, rewards)
     return {**job.model_dump(mode="json"), "learning_rate": manifest.settings["learning_rate"]}
 
 

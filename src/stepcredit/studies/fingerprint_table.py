@@ -15,12 +15,13 @@ SHOWN = ("reinforce", "sc", "sc_sampled")
 
 def fingerprint_rows(models: int = MODELS) -> Iterator[dict[str, Any]]:
     """One row a (loss, model): what it was named, the distance to that name and to the next one."""
-    for loss in LOSSES:
+    for loss, kind in LOSSES.items():
         for seed in range(models):
             found = fingerprint(loss, seed)
             others = [distance for name, distance in found.distances.items() if name != found.nearest]
             yield {
                 "loss": loss,
+                "label": kind.label,
                 "model": seed,
                 "named": found.named,
                 "distance": found.distance,
