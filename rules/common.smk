@@ -20,7 +20,9 @@ os.environ.update(
 )
 
 # A training step allocates and frees the same blocks again and again: let the allocator keep them (a fifth of its time).
-shell.prefix("export MALLOC_TRIM_THRESHOLD_=268435456 MALLOC_MMAP_THRESHOLD_=268435456; ")
+shell.prefix(
+    "export MALLOC_TRIM_THRESHOLD_=268435456 MALLOC_MMAP_THRESHOLD_=268435456; "
+)
 
 try:
     CONFIG = validate_config(config, sources=workflow.configfiles)
