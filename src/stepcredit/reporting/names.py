@@ -43,6 +43,8 @@ FIGURES = (
     "step_time",
     "stability_accuracy",
     "stability_reward",
+    "stability_drift",
     "drift",
+    "drift_head",
     "fingerprint",
 )

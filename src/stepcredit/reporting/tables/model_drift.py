@@ -45,7 +45,7 @@ def _drift(raw: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Row]:
             "share": _share(drift, variation, bootstrap),
             "off_difference": _share(off, variation, bootstrap),
         }
-        cells = dict(zip(KEY, key, strict=True)) | {"rollouts": len(rows)}
+        cells = dict(zip(KEY, key, strict=True)) | {"full": bool(key[-1]), "rollouts": len(rows)}
         for name, interval in metrics.items():
             yield {**cells, "metric": name, **interval_cells(interval)}
 
