@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stepcredit.losses import LOSSES
-from stepcredit.studies.fingerprint import fingerprint, one_token_gradients
+from stepcredit.studies.fingerprint import closest, hidden_step, known_losses, one_token_gradients, predictions
+from stepcredit.studies.probe import probe_model
 
 MODELS = 20
 SHOWN = ("reinforce", "sc", "sc_sampled")
@@ -14,18 +14,20 @@ SHOWN = ("reinforce", "sc", "sc_sampled")
 
 
 def fingerprint_rows(models: int = MODELS) -> Iterator[dict[str, Any]]:
-    """One row a (loss, model): what it was named, the distance to that name and to the next one."""
-    for loss, kind in LOSSES.items():
-        for seed in range(models):
-            found = fingerprint(loss, seed)
-            others = [distance for name, distance in found.distances.items() if name != found.nearest]
+    """One row a (model, loss): what it was named, the distance to that name and to the next one."""
+    losses = known_losses()
+    for seed in range(models):
+        model = probe_model(seed)
+        predicted = predictions(model, losses)
+        for name, loss in losses.items():
+            found = closest(hidden_step(loss), model, predicted)
             yield {
-                "loss": loss,
-                "label": kind.label,
+                "loss": name,
+                "label": loss.label,
                 "model": seed,
                 "named": found.named,
                 "distance": found.distance,
-                "next_distance": min(others),
+                "next_distance": min(far for other, far in found.distances.items() if other != found.nearest),
             }
 
 
