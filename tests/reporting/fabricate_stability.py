@@ -11,6 +11,7 @@ import pandas as pd
 
 from stepcredit.config import Config
 from stepcredit.jobs import stability_runs
+from stepcredit.studies.playground import playground_html
 
 STABILITY: dict[str, Any] = {
     "methods": [{"name": "reinforce"}, {"name": "tis"}, {"name": "sc"}, {"name": "tis_sc"}],
@@ -45,7 +46,7 @@ def fabricate_stability(root: Path, config: Config, samples: Callable[[float, in
     _write(folder / "cost/cost.parquet", cost(generator))
     _write(folder / "fingerprint/fingerprint.parquet", fingerprints())
     _write(folder / "fingerprint/gradients.parquet", gradients())
-    (folder / "fingerprint/playground.html").write_text('<div id="playground-root">1.000</div>')
+    (folder / "fingerprint/playground.html").write_text(playground_html(), encoding="utf-8")
     for mismatch, method, rewards in stability_runs(settings):
         for seed in settings.seeds:
             place = folder / f"runs/{mismatch}/{method}/{rewards}/seed{seed}"

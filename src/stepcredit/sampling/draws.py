@@ -54,7 +54,7 @@ class _Row:
 
     def __init__(self, arguments: dict[str, int], output: list[int]) -> None:
         self.log, self.request = arguments["log"], arguments["request"]
-        self.output = output
+        self.position = len(output)  # not 0 where the engine had put the request aside and takes it up again
         generator = np.random.Generator(np.random.PCG64(derive_seed(arguments["seed"], "draws")))
         self.uniforms = torch.from_numpy(generator.random((arguments["positions"], arguments["draws"])))
 
@@ -94,10 +94,11 @@ class DrawTokens(LogitsProcessor):  # type: ignore[misc]
         rows = list(self._rows.items())
         logprobs = logits[[index for index, _ in rows]].log_softmax(-1)
         cumulative = logprobs.double().exp().cumsum(-1)
-        uniforms = torch.stack([row.uniforms[len(row.output)] for _, row in rows]).to(logits.device)
+        uniforms = torch.stack([row.uniforms[row.position] for _, row in rows]).to(logits.device)
         tokens = torch.searchsorted(cumulative, uniforms * cumulative[:, -1:], right=True)
         tokens = tokens.clamp(max=logits.shape[-1] - 1)
         drawn = logprobs.gather(-1, tokens)
         for (_, row), ids, values in zip(rows, tokens, drawn, strict=True):
-            DrawLog.note(row.log, row.request, len(row.output), ids, values)
+            DrawLog.note(row.log, row.request, row.position, ids, values)
+            row.position += 1
         return logits

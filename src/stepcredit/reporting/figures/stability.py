@@ -21,7 +21,7 @@ from stepcredit.reporting.mismatches import (
     shown_mismatch,
 )
 from stepcredit.reporting.numbers import joined, number, with_interval
-from stepcredit.reporting.palette import BASELINE, MUTED, SERIES, arm_colours
+from stepcredit.reporting.palette import BASELINE, INK, MUTED, SERIES, arm_colours
 from stepcredit.stability_settings import EXACT
 
 ROLE_COLOURS = {"sampled": SERIES[0], "drawn": SERIES[1], "other": MUTED}
@@ -140,7 +140,7 @@ def fingerprint(tables: Tables, _: Published) -> Drawn:
             moved = sum(bool(row["moved"]) for row in tokens)
             what = f"{method_label(tables, loss)}: {moved} of {len(tokens)} logits move"
             said.append(what)
-            axes.annotate(what, (0, base + 0.55), ha="left", color=ROLE_COLOURS["other"], fontsize=8)
+            axes.annotate(what, (len(tokens), base + 0.5), ha="right", color=INK, fontsize=8)
         axes.set_yticks([])
         axes.grid(visible=False)
         axes.spines["left"].set_visible(False)

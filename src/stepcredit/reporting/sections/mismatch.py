@@ -39,7 +39,7 @@ def section(run: Run) -> Section:
             f"Under {mismatch_label(run.tables, shown_mismatch(run.tables))}: mean over seeds, band from the smallest"
             " to the largest. Dashed: the exact sampler.",
         ),
-        _ends(run),
+        Details("Every run", [_ends(run)]),
         _published(run),
         Heading("The cause: drift under a constant reward"),
         Prose(
@@ -68,7 +68,7 @@ def _answer(run: Run) -> str:
     mismatch, base = shown_mismatch(tables), reference(tables)
     ends = {method: _end(run, mismatch, method) for method in methods_of(tables, mismatch)}
     said = [
-        f"{method_label(tables, method)} {with_interval(_interval(row), 'fraction')}" for method, row in ends.items()
+        f"{with_interval(_interval(row), 'fraction')} with {method_label(tables, name)}" for name, row in ends.items()
     ]
     fallen = [method_label(tables, method) for method, row in ends.items() if row["collapsed"]]
     exact = with_interval(_interval(base), "fraction")
@@ -91,29 +91,25 @@ def _ends(run: Run) -> Table:
     rows = []
     for row in tables.rows("stability"):
         where = {key: row[key] for key in ("rewards", "mismatch", "method")}
-        against = [
-            Cell.interval(_interval(found), "difference") if found else Cell("–", numeric=True)
-            for other in ("reference", "start")
-            for found in [next(iter(tables.rows("stability_pairs", other=other, **where)), None)]
-        ]
+        found = next(iter(tables.rows("stability_pairs", other="reference", **where)), None)
+        against = Cell.interval(_interval(found), "difference") if found else Cell("–", numeric=True)
+        rewards = "" if len(run.config.stability.rewards) == 1 else f", {str(row['rewards']).replace('_', ' ')}"
         rows.append(
             [
-                Cell(mismatch_label(tables, row["mismatch"])),
+                Cell(f"{mismatch_label(tables, row['mismatch'])}{rewards}"),
                 Cell(method_label(tables, row["method"])),
-                Cell(str(row["rewards"]).replace("_", " ")),
                 Cell.interval(_interval(row), "fraction"),
-                *against,
-                Cell("collapsed" if row["collapsed"] else ""),
+                against,
+                Cell("yes" if row["collapsed"] else "no"),
                 Cell.value(row["mean_ratio"]),
                 Cell.value(row["drift"]),
             ]
         )
     caption = (
-        "Accuracy on validation puzzles after training, against the run under an exact sampler and against the SFT"
-        " model, points. Collapsed: the whole interval against the SFT model lies below −5 points. Mean ratio and drift"
-        " over all steps."
+        "Accuracy on validation puzzles after training, and against the run under an exact sampler, points. Collapsed:"
+        " the whole interval against the SFT model lies below −5 points. Mean ratio and drift over all steps."
     )
-    header = ["sampler", "loss", "rewards", "accuracy, %", "v exact", "v start", "", "mean ratio", "drift"]
+    header = ["sampler", "loss", "accuracy, %", "v exact", "collapsed", "ratio", "drift"]
     return run.table("stability", caption, header, rows)
 
 
