@@ -1,6 +1,6 @@
 """Drift on the real model: what each loss does to its logits under a constant reward, for each wrong sampler.
 
-Exact: the sampler returns its whole distribution at each position, and the expectation is taken over all that it may
+Exact: the sampler returns its distribution at each position, and the expectation is taken over all that it may
 draw. Source: SC, Eq. 3; zero on policy.
 """
 
@@ -29,11 +29,13 @@ from stepcredit.sampling.sampler import Recording, Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.seeds import derive_seed
 from stepcredit.stability_settings import EXACT, MismatchSettings
-from stepcredit.training.drift_probe import half_sum
+from stepcredit.training.drift_probe import completed, half_sum
 
 POSITIONS = 8
 """Of each rollout, evenly spaced."""
 SEED = 0
+LARGEST_HEAD = 1024
+"""Tokens of the sampler's distribution at a position; a larger vocabulary is completed with the trainer's tail."""
 HEAD_STUDY = ("sc", "tis_sc")
 """Losses whose drift is also measured by the size of their head."""
 
@@ -78,7 +80,7 @@ def _rollouts(sampler: Sampler, codec: TextCodec, puzzles: Sequence[Puzzle], job
         [[derive_seed(SEED, "drift", index)] for index in range(len(puzzles))],
         temperature=job.rl.temperature,
         max_new_tokens=job.rl.max_new_tokens,
-        recording=Recording(head=len(codec.tokenizer)),
+        recording=Recording(head=LARGEST_HEAD),
     )
     return [rollout for group in groups for rollout in group.rollouts]
 
@@ -91,10 +93,8 @@ def distributions(model: PreTrainedModel, rollout: Rollout, temperature: float) 
     with torch.no_grad():
         logits, _ = packed_logits(model, [(rollout.prompt_ids, completion.token_ids)])
         p = (logits[places.to(logits.device)].cpu() / temperature).double().softmax(dim=-1)
-    ids = torch.from_numpy(completion.head.token_ids)[places]
-    logprobs = torch.from_numpy(completion.head.logprobs)[places].double()
-    q = torch.zeros_like(p).scatter(1, ids, logprobs.exp())
-    return p, q / q.sum(dim=1, keepdim=True)
+    head = completion.head
+    return p, completed(p, torch.from_numpy(head.token_ids)[places], torch.from_numpy(head.logprobs)[places])
 
 
 def _drifts(p: Tensor, q: Tensor, job: DriftJob) -> Iterator[dict[str, Any]]:
@@ -102,7 +102,9 @@ def _drifts(p: Tensor, q: Tensor, job: DriftJob) -> Iterator[dict[str, Any]]:
     vocabulary = p.shape[1]
     sizes = [size for size in job.head_sizes if size < vocabulary and size != job.rl.head_size]
     asked = [(name, min(job.rl.head_size, vocabulary)) for name in LOSSES]
-    asked += [(name, size) for name in HEAD_STUDY for size in (*sizes, vocabulary)]
+    if vocabulary <= LARGEST_HEAD:
+        sizes.append(vocabulary)
+    asked += [(name, size) for name in HEAD_STUDY for size in sizes]
     for name, size in dict.fromkeys(asked):
         loss = build_loss(name)
         updates = [expected_update(loss, *pair, 1.0, size) for pair in zip(p, q, strict=True)]

@@ -22,6 +22,8 @@ from stepcredit.reporting.run import Run
 from stepcredit.stability_settings import EXACT
 
 QUESTION = "What happens when the sampler is not the model that is trained, and which loss withstands it?"
+NEAR, FAR = 0.03, 0.10
+"""A method stays near the reference, or far below it, by this much accuracy."""
 PUBLISHED_CLAIMS = (21, 22, 23, 24)
 """What SC reports of its own runs, beside the same question here."""
 
@@ -39,6 +41,7 @@ def section(run: Run) -> Section:
             f"Under {mismatch_label(run.tables, shown_mismatch(run.tables))}: mean over seeds, band from the smallest"
             " to the largest. Dashed: the exact sampler.",
         ),
+        _standing(run),
         Details("Every run", [_ends(run)]),
         _published(run),
         Heading("The cause: drift under a constant reward"),
@@ -84,6 +87,29 @@ def _fall(fallen: list[str]) -> str:
 
 def _end(run: Run, mismatch: str, method: str) -> Row:
     return run.tables.row("stability", mismatch=mismatch, method=method, rewards=main_rewards(run.tables))
+
+
+def _standing(run: Run) -> Table:
+    """Which methods an interval places near the reference, and which far below it."""
+    tables, rewards = run.tables, main_rewards(run.tables)
+    rows = []
+    for mismatch in dict.fromkeys(str(row["mismatch"]) for row in tables.rows("stability", rewards=rewards)):
+        if mismatch == EXACT:
+            continue
+        placed: dict[str, list[str]] = {"near": [], "far": [], "between": []}
+        for method in methods_of(tables, mismatch):
+            where = {"mismatch": mismatch, "method": method, "rewards": rewards, "other": "reference"}
+            interval = tables.interval("stability_pairs", **where)
+            place = "near" if interval.low > -NEAR else "far" if interval.high < -FAR else "between"
+            placed[place].append(method_label(tables, method))
+        rows.append(
+            [Cell(mismatch_label(tables, mismatch)), *(Cell(joined(found) or "–") for found in placed.values())]
+        )
+    caption = (
+        "Against the run under an exact sampler. Near: the whole interval of the difference lies above"
+        f" −{100 * NEAR:g} points; far: below −{100 * FAR:g} points."
+    )
+    return run.table("stability_pairs", caption, ["sampler", "near", "far below", "not told apart"], rows)
 
 
 def _ends(run: Run) -> Table:
