@@ -52,13 +52,13 @@ def above(interval: Interval, threshold: float, what: str, unit: str = "ratio") 
 
 
 def below(interval: Interval, threshold: float, what: str, unit: str = "ratio") -> Judgement:
-    """Is `what` smaller than a threshold?"""
+    """Is `what` at most a threshold?"""
     verdict: Verdict = "inconclusive"
-    if interval.high < threshold:
+    if interval.high <= threshold:
         verdict = "reproduced"
     elif interval.low > threshold:
         verdict = "contradicted"
-    test = f"threshold (< {number(threshold, unit)})"
+    test = f"threshold (≤ {number(threshold, unit)})"
     return Judgement(verdict, f"{what}: {with_interval(interval, unit)}", test, interval, unit)
 
 
