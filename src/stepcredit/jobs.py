@@ -131,7 +131,7 @@ def stability_job(config: Config, mismatch: str, method: str, rewards: str) -> S
     wrong = _mismatch(config, mismatch)
     loss = next(loss for loss in config.stability.methods if loss.name == method)
     rl = RLJob(
-        arm=ArmSettings(label=method, credit="raw_reward" if rewards == "raw" else "group_advantage"),
+        arm=ArmSettings(label="", credit="raw_reward" if rewards == "raw" else "group_advantage"),
         rl=config.rl.model_copy(update={"loss": loss, "drift_positions": DRIFT_POSITIONS}),
         sampler=_with_cache(config.sampler, wrong),
         steps=[config.stability.steps],
@@ -146,7 +146,7 @@ def drift_job(config: Config) -> DriftJob:
     return DriftJob(
         rl=config.rl,
         sampler=config.sampler,
-        mismatches=[mismatch for mismatch in stability.mismatches if mismatch.distorts],
+        mismatches=[_unlabelled(mismatch) for mismatch in stability.mismatches if mismatch.distorts],
         head_sizes=stability.head_sizes,
         rollouts=stability.drift_rollouts,
         evaluation=_stability_evaluation(config),
@@ -159,7 +159,14 @@ def mismatch_cost_job(config: Config) -> MismatchCostJob:
 
 
 def _mismatch(config: Config, name: str) -> MismatchSettings | None:
-    return None if name == EXACT else next(m for m in config.stability.mismatches if m.name == name)
+    if name == EXACT:
+        return None
+    return _unlabelled(next(mismatch for mismatch in config.stability.mismatches if mismatch.name == name))
+
+
+def _unlabelled(mismatch: MismatchSettings) -> MismatchSettings:
+    """A job does not see what the report calls the mismatch."""
+    return mismatch.model_copy(update={"label": ""})
 
 
 def _with_cache(sampler: SamplerSettings, mismatch: MismatchSettings | None) -> SamplerSettings:

@@ -103,9 +103,9 @@ class VLLMSampler:
         """
         from vllm import SamplingParams
 
-        from stepcredit.sampling import draws
+        from stepcredit.sampling.draws import DrawLog
 
-        log = draws.DrawLog() if recording.draws else None
+        log = DrawLog() if recording.draws else None
         parameters = [
             SamplingParams(
                 temperature=temperature,
