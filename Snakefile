@@ -1,6 +1,7 @@
 """stepcredit: from puzzles to a report on paragraph-level credit.
 
 raw -> clean -> split -> SFT -> learning-rate sweep -> RL (arm, seed) -> evaluation (arm, seed, step) -> report
+                                                    -> RL under a wrong sampler, drift, costs         ->
 """
 
 from snakemake.utils import min_version
@@ -31,6 +32,7 @@ include: "rules/data.smk"
 include: "rules/sft.smk"
 include: "rules/rl.smk"
 include: "rules/evaluate.smk"
+include: "rules/stability.smk"
 include: "rules/report.smk"
 include: "rules/audit.smk"
 

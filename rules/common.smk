@@ -33,6 +33,7 @@ ARMS = list(CONFIG.arms)
 SEEDS = CONFIG.seeds
 STEPS = [step for step in CONFIG.evaluation.steps if step > 0]
 RATES = CONFIG.sweep.learning_rates
+STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
 
 # The settings of each stage, as JSON. Functions, because Snakemake takes the braces of a plain string for wildcards.
@@ -60,6 +61,28 @@ def evaluation_job(wildcards):
 
 def validation_job(wildcards):
     return jobs.validation_job(CONFIG).canonical_json()
+
+
+def stability_job(wildcards):
+    run = (wildcards.mismatch, wildcards.method, wildcards.rewards)
+    return jobs.stability_job(CONFIG, *run).canonical_json()
+
+
+def stability_rate(wildcards, input):
+    rate = CONFIG.stability.learning_rate
+    return (
+        f"--learning-rate {rate}"
+        if rate
+        else f"--learning-rate-file {input.learning_rate}"
+    )
+
+
+def drift_job(wildcards):
+    return jobs.drift_job(CONFIG).canonical_json()
+
+
+def mismatch_cost_job(wildcards):
+    return jobs.mismatch_cost_job(CONFIG).canonical_json()
 
 
 def tables_settings(wildcards):

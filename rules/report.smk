@@ -29,6 +29,19 @@ rule tables:
                 step=STEPS,
             ),
         ],
+        stability=[
+            rules.measure_drift.output.drift,
+            rules.measure_drift.output.start,
+            rules.measure_mismatch_cost.output.cost,
+            rules.fingerprint_losses.output.fingerprint,
+            rules.fingerprint_losses.output.gradients,
+            *(
+                f"<results>/stability/runs/{mismatch}/{method}/{rewards}/seed{seed}/{file}.parquet"
+                for mismatch, method, rewards in STABILITY_RUNS
+                for seed in CONFIG.stability.seeds
+                for file in ("metrics", "evaluation")
+            ),
+        ],
     output:
         tables=report(
             expand("<results>/tables/{table}.csv", table=[*TABLES, *TIMING_TABLES]),
@@ -130,6 +143,7 @@ rule report:
         rollouts=expand(
             "<results>/rl/{arm}/seed{seed}/rollouts.parquet", arm=ARMS, seed=SEEDS
         ),
+        playground=rules.fingerprint_losses.output.playground,
     output:
         page=report(
             "<results>/report.html",

@@ -6,6 +6,9 @@ FLOORS = {
     "countdown": 1,
     "config": 1,
     "jobs": 1,
+    "section": 1,
+    "loss_settings": 1,
+    "stability_settings": 1,
     "provenance": 1,
     "losses": 1,
     "seeds": 1,
@@ -22,7 +25,7 @@ FLOORS = {
     "reporting": 7,
     "cli": 8,
 }
-GROUND = {"config", "jobs", "seeds", "provenance"}
+GROUND = {"config", "jobs", "section", "loss_settings", "stability_settings", "seeds", "provenance"}
 """What any floor may use, the first one included: they know nothing of the others."""
 
 

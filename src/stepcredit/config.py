@@ -7,7 +7,6 @@ reruns what depends on that key and nothing else.
 from __future__ import annotations
 
 import difflib
-import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -15,28 +14,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-NAME_PATTERN = r"^[a-z][a-z0-9_]*$"
-
-Positive = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Rate = Annotated[float, Field(gt=0)]
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+from stepcredit.loss_settings import DPPOSettings, LossSettings
+from stepcredit.section import Name as Name
+from stepcredit.section import Positive as Positive
+from stepcredit.section import Rate as Rate
+from stepcredit.section import Section as Section
+from stepcredit.section import Share as Share
+from stepcredit.stability_settings import KVCacheType, StabilitySettings
 
 
 class ConfigError(ValueError):
     """The configuration is wrong; the message names the file, the key and the nearest right value."""
-
-
-class Section(BaseModel):
-    """A part of the configuration: unknown keys are refused, values never change after validation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
-
-    def canonical_json(self) -> str:
-        """The section as JSON with sorted keys: what a rule puts into `params` and a stage reads back."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
 
 # -- data ---------------------------------------------------------------------------------------------------------
@@ -164,17 +154,8 @@ class SamplerSettings(Section):
     max_concurrent: Positive = 128
     kv_cache_mib: Positive = 256
     block_size: Positive = 32
+    kv_cache_dtype: KVCacheType = "auto"
     gpu_memory_utilization: Share = 0.4
-
-
-class LossSettings(Section):
-    """The default loss of prime-rl (SPEC section 3)."""
-
-    name: Literal["dppo_kl"] = "dppo_kl"
-    dppo_mask_low: Share = 0.2
-    dppo_mask_high: Share = 0.2
-    adv_tau: float = 1.0
-    kl_tau: Annotated[float, Field(ge=0)] = 1e-3
 
 
 class RLSettings(Section):
@@ -185,7 +166,13 @@ class RLSettings(Section):
     temperature: Rate = 1.0
     max_new_tokens: Positive = 448
     warmup_steps: Annotated[int, Field(ge=0)] = 5
-    loss: LossSettings = LossSettings()
+    loss: LossSettings = DPPOSettings()
+    head_size: Positive = 32
+    """Top-k of the sampler at each position, for a loss that centers with it."""
+    draws: Positive = 8
+    """Further tokens drawn at each position, for a loss that centers with them."""
+    drift_positions: Annotated[int, Field(ge=0)] = 0
+    """Positions of each micro-batch at which the drift of the loss is measured (needs the top-k); 0: none."""
     filter_zero_advantages: bool = True
     optimizer: OptimizerSettings = OptimizerSettings()
     tokens_per_microbatch: Positive = 4096
@@ -227,14 +214,14 @@ class ArmSettings(Section):
     """A named RL configuration."""
 
     label: str
-    credit: Literal["group_advantage", "contrastive_potential"]
+    credit: Literal["group_advantage", "raw_reward", "contrastive_potential"]
     scorer: ScorerSettings | None = None
     shaping: ShapingSettings | None = None
 
     @model_validator(mode="after")
     def _scorer_fits_credit(self) -> ArmSettings:
-        if self.credit == "group_advantage" and (self.scorer or self.shaping):
-            raise ValueError('credit "group_advantage" takes no scorer and no shaping')
+        if self.credit != "contrastive_potential" and (self.scorer or self.shaping):
+            raise ValueError(f'credit "{self.credit}" takes no scorer and no shaping')
         if self.credit == "contrastive_potential" and not (self.scorer and self.shaping):
             raise ValueError('credit "contrastive_potential" needs a scorer and shaping')
         return self
@@ -286,6 +273,7 @@ class Config(Section):
     baseline: str = "baseline"
     seeds: Annotated[list[int], Field(min_length=1)] = [0, 1, 2]
     evaluation: EvaluationSettings = EvaluationSettings()
+    stability: StabilitySettings = StabilitySettings()
     statistics: StatisticsSettings = StatisticsSettings()
     report: ReportSettings = ReportSettings()
 
@@ -331,7 +319,7 @@ def validate_config(raw: Mapping[str, Any], sources: Sequence[Path | str] = ()) 
         return Config.model_validate(raw)
     except ValidationError as error:
         files = [(str(source), _read(Path(source))) for source in sources]
-        lines = [f"{_origin(detail['loc'], files)}: {_explain(dict(detail))}" for detail in error.errors()]
+        lines = [_line(dict(detail), files) for detail in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
 
 
@@ -377,13 +365,18 @@ def _merge(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def _explain(detail: dict[str, Any]) -> str:
+def _line(detail: dict[str, Any], files: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    location, section = _walk(detail["loc"])
+    return f"{_origin(location, files)}: {_explain(detail, location, section)}"
+
+
+def _explain(detail: dict[str, Any], location: Sequence[int | str], section: type[Section]) -> str:
     """One line for one of pydantic's findings: the key, what is wrong, the nearest right thing."""
-    path = [str(part) for part in detail["loc"] if part != "[key]"]
+    path = [str(part) for part in location if part != "[key]"]
     key = ".".join(path)
     kind = detail["type"]
     if kind == "extra_forbidden":
-        known = list(_section_at(path[:-1]).model_fields)
+        known = list(section.model_fields)
         where = ".".join(path[:-1]) or "the top level"
         return f"{key} is not a known key; {where} knows: {', '.join(known)}{_nearest(path[-1], known)}"
     if kind == "missing":
@@ -391,6 +384,12 @@ def _explain(detail: dict[str, Any]) -> str:
     if kind == "literal_error":
         known = [part.strip("' ") for part in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
         return f'{key} is "{detail["input"]}"; known values: {", ".join(known)}{_nearest(detail["input"], known)}'
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        known = [tag.strip("' ") for tag in detail["ctx"].get("expected_tags", "").split(",")]
+        if kind == "union_tag_not_found":
+            return f"{key}.name is missing"
+        tag = detail["ctx"]["tag"]
+        return f'{key}.name is "{tag}"; known values: {", ".join(known)}{_nearest(tag, known)}'
     if kind == "value_error":
         message = str(detail["ctx"]["error"])
         return f"{key}: {message}" if key else message
@@ -405,31 +404,36 @@ def _nearest(word: object, known: list[str]) -> str:
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 
-def _section_at(path: list[str]) -> type[Section]:
-    """The section class that a dotted path leads to."""
+def _walk(location: Sequence[int | str]) -> tuple[tuple[int | str, ...], type[Section]]:
+    """The keys of a location as a user wrote them, and the section class that holds the last one.
+
+    pydantic puts the name of the chosen class of a union (of the losses) into the location: it is no key.
+    """
+    annotation: Any = Config
     section: type[Section] = Config
-    position = 0
-    while position < len(path):
-        annotation = section.model_fields[path[position]].annotation
-        found = _section_in(annotation)
-        if found is None:
-            return section
-        section, in_mapping = found
-        position += 2 if in_mapping else 1
-    return section
+    path: list[int | str] = []
+    for part in location:
+        annotation = _inner(annotation)
+        if isinstance(annotation, dict):
+            annotation = annotation.get(part, Section)
+            continue
+        path.append(part)
+        if isinstance(annotation, type) and issubclass(annotation, Section):
+            section = annotation
+            field = section.model_fields.get(str(part))
+            annotation = field.annotation if field else None
+        else:  # of a mapping or a list: the type of what it holds
+            annotation = next(reversed(typing.get_args(annotation)), None)
+    return tuple(path), section
 
 
-def _section_in(annotation: Any) -> tuple[type[Section], bool] | None:
-    """The section class inside an annotation, and whether it is the value type of a mapping."""
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        return annotation, False
-    origin = typing.get_origin(annotation)
-    arguments = typing.get_args(annotation)
-    if origin is Annotated:
-        return _section_in(arguments[0])
-    if origin in (typing.Union, types.UnionType):
-        return next((found for found in map(_section_in, arguments) if found), None)
-    if origin is dict:
-        inner = _section_in(arguments[1])
-        return (inner[0], True) if inner else None
-    return None
+def _inner(annotation: Any) -> Any:
+    """An annotation without Annotated and None; a union of sections as a mapping of their names to them."""
+    while typing.get_origin(annotation) is Annotated:
+        annotation = typing.get_args(annotation)[0]
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return annotation
+    members = [member for member in typing.get_args(annotation) if member is not type(None)]
+    if len(members) == 1:
+        return _inner(members[0])
+    return {member.model_fields["name"].default: member for member in members}

@@ -17,6 +17,10 @@ from stepcredit.config import (
     Section,
     SFTSettings,
 )
+from stepcredit.stability_settings import EXACT, MismatchSettings, StabilitySettings
+
+DRIFT_POSITIONS = 8
+"""Positions of each micro-batch at which a run under mismatch measures its drift."""
 
 
 class SFTJob(Section):
@@ -36,6 +40,8 @@ class RLJob(Section):
     sampler: SamplerSettings
     steps: Annotated[list[Positive], Field(min_length=1)]
     """Steps whose model is kept; the last one ends the run."""
+    mismatch: MismatchSettings | None = None
+    """How the sampler is wrong on purpose; null: it is not."""
 
 
 class EvaluationJob(Section):
@@ -47,6 +53,37 @@ class EvaluationJob(Section):
     max_concurrent: Positive
     seed: int
     sampler: SamplerSettings
+
+
+class StabilityJob(Section):
+    """Everything that one run under a wrong sampler reads, and the measurements around the runs."""
+
+    rl: RLJob
+    evaluation: EvaluationJob
+    """Of the final weights, by an exact sampler."""
+    puzzles: Positive
+    """Validation puzzles that are evaluated."""
+
+
+class DriftJob(Section):
+    """Everything that the measurement of drift on the SFT model reads."""
+
+    rl: RLSettings
+    sampler: SamplerSettings
+    mismatches: list[MismatchSettings]
+    head_sizes: list[Positive]
+    rollouts: Positive
+    evaluation: EvaluationJob
+    """Of the SFT model: where every run starts."""
+    puzzles: Positive
+
+
+class MismatchCostJob(Section):
+    """Everything that the measurement of what score centering costs reads."""
+
+    rl: RLSettings
+    sampler: SamplerSettings
+    repeats: Positive
 
 
 def sft_job(config: Config) -> SFTJob:
@@ -77,3 +114,64 @@ def _evaluation_job(config: Config, samples: int) -> EvaluationJob:
     shared = ("temperature", "max_new_tokens", "max_concurrent", "seed")
     values = {name: getattr(config.evaluation, name) for name in shared}
     return EvaluationJob(samples=samples, sampler=config.sampler, **values)
+
+
+def stability_runs(settings: StabilitySettings) -> list[tuple[str, str, str]]:
+    """(mismatch, method, rewards) of every run; for each rewards first the reference, under an exact sampler."""
+    methods = [method.name for method in settings.methods]
+    keys: list[tuple[str, str, str]] = []
+    for rewards in settings.rewards:
+        keys.append((EXACT, methods[0], rewards))
+        keys += [(mismatch.name, method, rewards) for mismatch in settings.mismatches for method in methods]
+    return keys
+
+
+def stability_job(config: Config, mismatch: str, method: str, rewards: str) -> StabilityJob:
+    """One run of the mismatch experiment; `mismatch` "exact" is the reference."""
+    wrong = _mismatch(config, mismatch)
+    loss = next(loss for loss in config.stability.methods if loss.name == method)
+    rl = RLJob(
+        arm=ArmSettings(label="", credit="raw_reward" if rewards == "raw" else "group_advantage"),
+        rl=config.rl.model_copy(update={"loss": loss, "drift_positions": DRIFT_POSITIONS}),
+        sampler=_with_cache(config.sampler, wrong),
+        steps=[config.stability.steps],
+        mismatch=wrong,
+    )
+    return StabilityJob(rl=rl, evaluation=_stability_evaluation(config), puzzles=config.stability.puzzles)
+
+
+def drift_job(config: Config) -> DriftJob:
+    """All mismatches that are there at once: staleness takes training."""
+    stability = config.stability
+    return DriftJob(
+        rl=config.rl,
+        sampler=config.sampler,
+        mismatches=[_unlabelled(mismatch) for mismatch in stability.mismatches if mismatch.distorts],
+        head_sizes=stability.head_sizes,
+        rollouts=stability.drift_rollouts,
+        evaluation=_stability_evaluation(config),
+        puzzles=stability.puzzles,
+    )
+
+
+def mismatch_cost_job(config: Config) -> MismatchCostJob:
+    return MismatchCostJob(rl=config.rl, sampler=config.sampler, repeats=config.stability.cost_repeats)
+
+
+def _mismatch(config: Config, name: str) -> MismatchSettings | None:
+    if name == EXACT:
+        return None
+    return _unlabelled(next(mismatch for mismatch in config.stability.mismatches if mismatch.name == name))
+
+
+def _unlabelled(mismatch: MismatchSettings) -> MismatchSettings:
+    """A job does not see what the report calls the mismatch."""
+    return mismatch.model_copy(update={"label": ""})
+
+
+def _with_cache(sampler: SamplerSettings, mismatch: MismatchSettings | None) -> SamplerSettings:
+    return sampler.model_copy(update={"kv_cache_dtype": mismatch.kv_cache}) if mismatch else sampler
+
+
+def _stability_evaluation(config: Config) -> EvaluationJob:
+    return _evaluation_job(config, config.stability.samples)

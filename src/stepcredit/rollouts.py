@@ -5,8 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Tokens beside the sampled one at each position of a completion, with the sampler's log-probabilities.
+
+    Attributes:
+        token_ids: int64 [tokens, k].
+        logprobs: float32 [tokens, k], after temperature (nats).
+    """
+
+    token_ids: npt.NDArray[np.int64]
+    logprobs: npt.NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        return self.token_ids.nbytes + self.logprobs.nbytes
 
 
 @dataclass(frozen=True)
@@ -17,11 +37,15 @@ class Completion:
         token_ids: the sampled tokens, the end-of-sequence token included when the completion finished.
         logprobs: the sampler's log-probability of each token, after temperature (nats), same length.
         finished: false when the token cap ended it.
+        head: the k most likely tokens at each position, all different; None where not asked for.
+        draws: K further tokens drawn from the same distributions, repeats kept; None where not asked for.
     """
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     finished: bool
+    head: Candidates | None = None
+    draws: Candidates | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from fabricate_stability import STABILITY, fabricate_stability
 
 from stepcredit.config import Config
 from stepcredit.reporting.claims import write_claims
@@ -39,6 +40,7 @@ CONFIG: dict[str, Any] = {
     },
     "evaluation": {"steps": [0, 10, 20, 30, 40]},
     "statistics": {"resamples": 300},
+    "stability": STABILITY,
 }
 STEPS = 40
 PUZZLES = 60
@@ -71,6 +73,7 @@ def fabricate(root: Path, overrides: dict[str, Any] | None = None) -> Config:
                 lift = LIFT.get(arm, 0.1) * (1 - np.exp(-step / 12)) + generator.normal(0, 0.008)
                 frame = samples(difficulty, lift, generator, config.evaluation.samples)
                 _write(root / f"eval/{arm}/seed{seed}/step{step}.parquet", frame)
+    fabricate_stability(root, config, lambda lift, count: samples(difficulty, lift, generator, count))
     return config
 
 

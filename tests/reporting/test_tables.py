@@ -61,7 +61,8 @@ def test_every_raw_file_is_listed_for_the_manifest(raw_run):
     assert all(path.is_file() for path in listed)
     for path in root.rglob("*"):
         if path.is_file() and path not in listed:
-            assert path.name in {"manifest.json", "rollouts.parquet"} or path.match("sweep/*/metrics.parquet")
+            others = {"manifest.json", "rollouts.parquet", "playground.html"}
+            assert path.name in others or path.match("sweep/*/metrics.parquet")
 
 
 def test_pass_at_k_and_its_paired_difference_match_a_hand_computation(raw_run):

@@ -1,7 +1,9 @@
 """Drift under a constant reward, as the table of SC's appendix C describes it."""
 
 import pytest
+import torch
 
+from stepcredit.losses import build_loss, expected_update
 from stepcredit.studies.drift import VOCABULARY, drift_by_head_size, drift_by_mismatch
 
 
@@ -37,3 +39,11 @@ def test_a_larger_head_leaves_less_drift():
     assert [row.drift for row in rows] == sorted((row.drift for row in rows), reverse=True)
     assert rows[-2].head_size == 32
     assert rows[-2].drift < 0.01 * rows[-2].total_variation
+
+
+@pytest.mark.parametrize("name", ["sc_sampled", "tis_sc_sampled"])
+def test_the_drift_of_a_sampled_form_is_the_same_with_every_pair_of_token_and_draw(name):
+    """One reward for all takes a short cut; one for each token, all equal, does not."""
+    p, q = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.1, 0.3, 0.6])
+    short, long = (expected_update(build_loss(name), p, q, reward) for reward in (0.7, torch.full((3,), 0.7)))
+    torch.testing.assert_close(short, long, atol=1e-12, rtol=0)

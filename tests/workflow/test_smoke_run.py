@@ -85,6 +85,28 @@ def test_sampler_and_trainer_agree_in_every_step(smoke):
         assert table.max_log_ratio.dropna().max() < 1e-4, metrics
 
 
+def test_a_wrong_sampler_shows_in_its_runs_and_the_reference_has_none(smoke):
+    runs = smoke / "results/smoke/stability/runs"
+    exact = pd.read_parquet(runs / "exact/reinforce/raw/seed0/metrics.parquet")
+    wrong = [pd.read_parquet(runs / f"int4/{method}/raw/seed0/metrics.parquet") for method in ("reinforce", "sc")]
+    assert exact.total_variation.dropna().max() < 1e-4
+    for metrics in wrong:
+        assert metrics.total_variation.dropna().min() > 1e-4
+
+
+def test_drift_is_zero_on_policy_and_once_centered_on_the_model_of_the_run(smoke):
+    drift = pd.read_parquet(smoke / "results/smoke/stability/drift/drift.parquet")
+    assert (drift[drift.mismatch == "exact"].drift < 1e-4).all()
+    int4 = drift[drift.mismatch == "int4"]
+    assert (int4[int4.method == "reinforce"].off_difference < 1e-6).all()
+    assert (int4[(int4.method == "sc") & int4.full].drift < 1e-6).all()
+
+
+def test_the_playground_is_in_the_report_once(smoke):
+    page = (smoke / "results/smoke/report.html").read_text()
+    assert page.count('id="playground-root"') == 1
+
+
 def test_arms_with_one_seed_start_from_the_same_rollouts(smoke):
     first = [
         pd.read_parquet(smoke / f"results/smoke/rl/{arm}/seed0/rollouts.parquet").query("step == 1").completion.tolist()

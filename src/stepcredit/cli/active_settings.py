@@ -37,11 +37,22 @@ def _evaluate(config: Config, manifest: Manifest) -> Settings:
     return jobs.validation_job(config) if _place(manifest)[0] == "sweep" else jobs.evaluation_job(config)
 
 
+def _train_mismatch(config: Config, manifest: Manifest) -> Settings:
+    _, _, mismatch, method, rewards = _place(manifest)[:5]
+    if (mismatch, method, rewards) not in jobs.stability_runs(config.stability):
+        return {}
+    job = jobs.stability_job(config, mismatch, method, rewards)
+    return {**job.model_dump(mode="json"), "learning_rate": manifest.settings["learning_rate"]}
+
+
 STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "ingest": lambda config, _: config.data,
     "split": lambda config, _: config.data,
     "train-sft": lambda config, _: jobs.sft_job(config),
     "train-rl": _train_rl,
+    "train-mismatch": _train_mismatch,
+    "measure-drift": lambda config, _: jobs.drift_job(config),
+    "measure-mismatch-cost": lambda config, _: jobs.mismatch_cost_job(config),
     "select-learning-rate": lambda config, _: {"rates": config.sweep.learning_rates},
     "evaluate": _evaluate,
     "tables": lambda config, _: TablesSettings.from_config(config),

@@ -96,7 +96,7 @@ def report(
         out.with_suffix(f".{MANIFEST_NAME}"),
         modules=MODULES["report"],
         data=DATA["report"],
-        inputs=[*_tables(run.tables), *_figures(run.figures), run.claims, *rollouts],
+        inputs=[*_tables(run.tables), *_figures(run.figures), run.claims, run.playground, *rollouts],
         outputs=[out],
         settings=load_config(config),
     ):

@@ -92,7 +92,7 @@ def train_rl(
     from stepcredit.training.rl import RLRun, train_rl
 
     job = RLJob.model_validate_json(settings)
-    rate = _learning_rate(learning_rate, learning_rate_file)
+    rate = chosen_learning_rate("train-rl", learning_rate, learning_rate_file)
     directory = model_directory(model)
     inputs = [*model_files(directory), puzzles, *([learning_rate_file] if learning_rate_file else [])]
     names = ("checkpoints", "metrics.parquet", "timings.parquet", "rollouts.parquet")
@@ -111,9 +111,10 @@ def train_rl(
     states.finish()
 
 
-def _learning_rate(value: float | None, file: Path | None) -> float:
+def chosen_learning_rate(command: str, value: float | None, file: Path | None) -> float:
+    """The rate given, or that of a JSON file."""
     if (value is None) == (file is None):
-        raise UserError("train-rl: give either --learning-rate or --learning-rate-file")
+        raise UserError(f"{command}: give either --learning-rate or --learning-rate-file")
     if value is not None:
         return value
     assert file is not None

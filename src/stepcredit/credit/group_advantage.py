@@ -36,8 +36,11 @@ class GroupAdvantage:
         return [GroupCredit(self._rollouts(group)) for group in groups], {}
 
     def _rollouts(self, group: Group) -> tuple[RolloutCredit, ...]:
-        advantages = group_advantage(group.rewards)
+        advantages = self._advantages(group.rewards)
         return tuple(map(self._credit, group.rollouts, advantages.tolist()))
+
+    def _advantages(self, rewards: Sequence[float]) -> npt.NDArray[np.float64]:
+        return group_advantage(rewards)
 
     def _credit(self, rollout: Rollout, advantage: float) -> RolloutCredit:
         pieces = self.tokens.pieces(rollout.completion.token_ids)

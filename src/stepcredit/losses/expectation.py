@@ -12,7 +12,9 @@ def expected_update(loss: Loss, p: Tensor, q: Tensor, reward: Tensor | float, he
     """E over y ~ q of -dL/dz at one position with logits z, p = softmax(z), by enumerating the vocabulary.
 
     A loss that centers with K draws is linear in each draw's term, so its expectation over K draws is the one
-    over a single draw, which is enumerated too. Source: SC, Eq. 3 (the update, drift and signal together).
+    over a single draw, which is enumerated too: with every token, or, where all tokens earn the same and so the
+    terms of token and draw do not meet, beside the token that it is equal to.
+    Source: SC, Eq. 3 (the update, drift and signal together).
 
     Args:
         loss: any loss.
@@ -33,19 +35,21 @@ def expected_update(loss: Loss, p: Tensor, q: Tensor, reward: Tensor | float, he
     logits = p.log().requires_grad_()
     logprobs, sampler_logprobs = logits.log_softmax(dim=0), q.log()
     support = q.nonzero().squeeze(1)
-    tokens, draws = _pairs(support) if "draws" in loss.needs else (support, None)
+    rewards = torch.as_tensor(reward, dtype=torch.float64)
+    tokens, draws = support, None
+    if "draws" in loss.needs:
+        tokens, draws = _pairs(support) if rewards.dim() else (support, support[:, None])
     head = q.topk(head_size or len(q)).indices.expand(len(tokens), -1) if "head" in loss.needs else None
-    rewards = torch.as_tensor(reward, dtype=torch.float64).expand(len(q))
     batch = TokenBatch(
         logprobs=logprobs[tokens],
         sampler_logprobs=sampler_logprobs[tokens],
-        advantages=rewards[tokens],
+        advantages=rewards.expand(len(q))[tokens],
         head_logprobs=None if head is None else logprobs[head],
         head_sampler_logprobs=None if head is None else sampler_logprobs[head],
         draw_logprobs=None if draws is None else logprobs[draws],
         draw_sampler_logprobs=None if draws is None else sampler_logprobs[draws],
     )
-    probability = q[tokens] if draws is None else q[tokens] * q[draws[:, 0]]
+    probability = q[tokens] if draws is None or not rewards.dim() else q[tokens] * q[draws[:, 0]]
     (gradient,) = torch.autograd.grad((probability * loss(batch).per_token).sum(), logits)
     return -gradient
 

@@ -45,7 +45,12 @@ def packed_logits(
 
 def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
     """log softmax(logits)[token] of each row: [tokens] (nats)."""
-    return logits.gather(-1, tokens[:, None])[:, 0] - logits.logsumexp(-1)
+    return candidate_logprobs(logits, tokens[:, None])[:, 0]
+
+
+def candidate_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
+    """log softmax(logits) at several tokens of each row: logits [N, V], tokens [N, k] -> [N, k] (nats)."""
+    return logits.gather(-1, tokens) - logits.logsumexp(-1, keepdim=True)
 
 
 def entropy(logits: Tensor) -> Tensor:

@@ -64,6 +64,8 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "learning_rate": "double",
         "completion_tokens": "int64",
         "trained_tokens": "int64",
+        "drift": "double",
+        "total_variation": "double",
         **_SHAPING,
     },
     "rollouts": {
@@ -93,11 +95,48 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "finished": "bool",
         "tokens": "int64",
     },
+    "drift": {
+        "mismatch": "string",
+        "rollout": "int64",
+        "method": "string",
+        "head": "int64",
+        "full": "bool",
+        "drift": "double",
+        "total_variation": "double",
+        "off_difference": "double",
+    },
+    "mismatch_cost": {
+        "part": "string",
+        "variant": "string",
+        "repeat": "int64",
+        "head": "int64",
+        "draws": "int64",
+        "tokens": "int64",
+        "bytes": "int64",
+        "seconds": "double",
+        "cpu_seconds": "double",
+    },
+    "fingerprint": {
+        "loss": "string",
+        "label": "string",
+        "model": "int64",
+        "named": "string",
+        "distance": "double",
+        "next_distance": "double",
+    },
+    "gradients": {
+        "loss": "string",
+        "token": "int64",
+        "role": "string",
+        "draws": "int64",
+        "gradient": "double",
+        "moved": "bool",
+    },
 }
 """Kind of file -> column -> type."""
 
-OPTIONAL = frozenset(_SHAPING)
-"""Columns that the run of an arm without shaping may lack."""
+OPTIONAL = frozenset(_SHAPING) | {"drift", "total_variation"}
+"""Columns that the run of an arm without shaping, or one that does not measure its drift, may lack."""
 
 KINDS: dict[str, str] = {
     "data/raw.parquet": "raw",
@@ -115,6 +154,14 @@ KINDS: dict[str, str] = {
     "rl/*/seed*/rollouts.parquet": "rollouts",
     "eval/sft/step0.parquet": "evaluation",
     "eval/*/seed*/step*.parquet": "evaluation",
+    "stability/runs/*/metrics.parquet": "rl_metrics",
+    "stability/runs/*/timings.parquet": "timings",
+    "stability/runs/*/evaluation.parquet": "evaluation",
+    "stability/drift/drift.parquet": "drift",
+    "stability/drift/start.parquet": "evaluation",
+    "stability/cost/cost.parquet": "mismatch_cost",
+    "stability/fingerprint/fingerprint.parquet": "fingerprint",
+    "stability/fingerprint/gradients.parquet": "gradients",
 }
 """Pattern of a path below the results directory -> kind of file; the first that fits counts."""
 

@@ -15,12 +15,19 @@ MODULES: dict[str, tuple[str, ...]] = {
     "train-rl": ("training.rl",),
     "select-learning-rate": ("training.learning_rate",),
     "evaluate": ("evaluation.sample", "sampling.vllm_engine"),
+    "train-mismatch": ("studies.stability",),
+    "measure-drift": ("studies.model_drift",),
+    "measure-mismatch-cost": ("studies.mismatch_cost",),
+    "fingerprint-table": ("studies.fingerprint_table", "studies.playground"),
     "tables": ("reporting.tables",),
     "claims": ("reporting.claims",),
     "figures": ("reporting.figures",),
     "report": ("reporting.report",),
 }
-DATA: dict[str, tuple[str, ...]] = {"report": ("reporting/templates",)}
+DATA: dict[str, tuple[str, ...]] = {
+    "report": ("reporting/templates",),
+    "fingerprint-table": ("studies/playground.html.j2",),
+}
 
 
 def stage_digest(stage: str) -> str:

@@ -42,6 +42,17 @@ class RunLayout:
             return self.sft_evaluation
         return self.root / "eval" / arm / f"seed{seed}" / f"step{step}.parquet"
 
+    def stability(self, name: str) -> Path:
+        """A file of the mismatch experiment by its path without suffix, such as `drift/start`."""
+        return self.root / "stability" / f"{name}.parquet"
+
+    def stability_run(self, mismatch: str, method: str, rewards: str, seed: int, name: str) -> Path:
+        return self.stability(f"runs/{mismatch}/{method}/{rewards}/seed{seed}/{name}")
+
+    @property
+    def playground(self) -> Path:
+        return self.root / "stability" / "fingerprint" / "playground.html"
+
     @property
     def tables(self) -> Path:
         return self.root / "tables"

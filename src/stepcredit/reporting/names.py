@@ -15,8 +15,15 @@ TABLES = (
     "training_seeds",
     "potential",
     "deduplication",
+    "stability_mismatches",
+    "stability",
+    "stability_pairs",
+    "stability_curve",
+    "drift",
+    "fingerprint",
+    "fingerprint_gradient",
 )
-TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock")
+TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock", "sampler_cost", "stability_cost")
 """Tables of seconds: they differ from run to run."""
 
 FIGURES = (
@@ -34,4 +41,10 @@ FIGURES = (
     "heldout_finished",
     "heldout_length",
     "step_time",
+    "stability_accuracy",
+    "stability_reward",
+    "stability_drift",
+    "drift",
+    "drift_head",
+    "fingerprint",
 )

@@ -16,6 +16,7 @@ from stepcredit.config import (
     SweepSettings,
 )
 from stepcredit.evaluation.statistics import Bootstrap
+from stepcredit.stability_settings import StabilitySettings
 
 
 class TablesSettings(Section):
@@ -27,6 +28,7 @@ class TablesSettings(Section):
     evaluation: EvaluationSettings
     statistics: StatisticsSettings
     sweep: SweepSettings
+    stability: StabilitySettings
 
     @model_validator(mode="after")
     def _baseline_is_an_arm(self) -> TablesSettings:

@@ -9,7 +9,7 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import TRUNCATED, grade
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Completion, Group, Rollout
-from stepcredit.sampling.sampler import Sampler
+from stepcredit.sampling.sampler import NOTHING, Recording, Sampler
 
 
 def sample_groups(
@@ -20,11 +20,13 @@ def sample_groups(
     *,
     temperature: float,
     max_new_tokens: int,
+    recording: Recording = NOTHING,
 ) -> list[Group]:
     """A group of graded rollouts for each puzzle.
 
     Args:
         seeds: for each puzzle, one random seed a rollout.
+        recording: what the sampler notes at each position.
     """
     prompts = [tuple(codec.encode_prompt(prompt_text(puzzle))) for puzzle in puzzles]
     completions = iter(
@@ -33,6 +35,7 @@ def sample_groups(
             seeds=[seed for group_seeds in seeds for seed in group_seeds],
             temperature=temperature,
             max_new_tokens=max_new_tokens,
+            recording=recording,
         )
     )
     return [

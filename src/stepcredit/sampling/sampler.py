@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from transformers import PreTrainedModel
 
 from stepcredit.rollouts import Completion
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a sampler notes at each position beside the sampled token.
+
+    Attributes:
+        head: the most likely tokens; 0: none. At most the vocabulary.
+        draws: further independent draws; 0: none.
+    """
+
+    head: int = 0
+    draws: int = 0
+
+
+NOTHING = Recording()
 
 
 class Sampler(Protocol):
@@ -20,6 +37,7 @@ class Sampler(Protocol):
         seeds: Sequence[int],
         temperature: float,
         max_new_tokens: int,
+        recording: Recording = NOTHING,
     ) -> list[Completion]:
         """One completion a prompt, in order; the same prompt, seed and weights give the same completion.
 
@@ -28,6 +46,7 @@ class Sampler(Protocol):
             seeds: one random seed a prompt.
             temperature: of the sampling; the returned log-probabilities are those of the tempered distribution.
             max_new_tokens: the token cap; a completion that reaches it is not finished.
+            recording: what to note at each position; it does not change what is sampled.
         """
         ...
 

@@ -7,15 +7,18 @@ prefill is chunked kills the engine on a CPU).
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import PreTrainedModel
 
 from stepcredit.config import SamplerSettings
-from stepcredit.rollouts import Completion
+from stepcredit.rollouts import Candidates, Completion
+from stepcredit.sampling.sampler import NOTHING, Recording
 from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
 
 _ENVIRONMENT = {
@@ -55,6 +58,8 @@ class VLLMSampler:
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         from vllm import LLM
 
+        from stepcredit.sampling.draws import DrawTokens
+
         concurrent = max_concurrent or settings.max_concurrent
         self._eos_id = eos_id
         self._engine: Any = LLM(
@@ -66,13 +71,17 @@ class VLLMSampler:
             enable_chunked_prefill=False,
             enable_prefix_caching=True,
             block_size=settings.block_size,
+            kv_cache_dtype=settings.kv_cache_dtype,
             logprobs_mode="processed_logprobs",
+            max_logprobs=-1,
+            logits_processors=[DrawTokens],
             enforce_eager=True,
             skip_tokenizer_init=True,
             disable_log_stats=True,
             seed=0,
             **_memory_settings(settings),
         )
+        self._vocabulary = int(self._engine.model_config.get_vocab_size())
 
     @property
     def engine(self) -> Any:
@@ -86,6 +95,7 @@ class VLLMSampler:
         seeds: Sequence[int],
         temperature: float,
         max_new_tokens: int,
+        recording: Recording = NOTHING,
     ) -> list[Completion]:
         """See `Sampler.generate`.
 
@@ -94,21 +104,29 @@ class VLLMSampler:
         """
         from vllm import SamplingParams
 
+        from stepcredit.sampling.draws import DrawLog
+
+        log = DrawLog() if recording.draws else None
         parameters = [
             SamplingParams(
                 temperature=temperature,
                 max_tokens=max_new_tokens,
                 seed=seed,
                 stop_token_ids=[self._eos_id],
-                logprobs=0,
+                logprobs=min(recording.head, self._vocabulary),
                 flat_logprobs=True,
                 detokenize=False,
+                extra_args=log.request(index, seed, recording.draws, max_new_tokens) if log else None,
             )
-            for seed in seeds
+            for index, seed in enumerate(seeds)
         ]
         requests = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
         outputs = self._engine.generate(requests, parameters, use_tqdm=False)
-        return [self._completion(output.outputs[0]) for output in outputs]
+        drawn = log.take(len(requests)) if log else itertools.repeat(None)
+        return [
+            self._completion(output.outputs[0], recording.head > 0, draws)
+            for output, draws in zip(outputs, drawn, strict=False)
+        ]
 
     def push_weights(self, model: PreTrainedModel) -> None:
         """See `Sampler.push_weights`.
@@ -124,7 +142,7 @@ class VLLMSampler:
         if not self._engine.reset_prefix_cache():
             raise EngineError("vLLM did not reset its prefix cache after a weight update")
 
-    def _completion(self, output: Any) -> Completion:
+    def _completion(self, output: Any, with_head: bool, draws: Candidates | None) -> Completion:
         tokens = tuple(output.token_ids)
         if output.finish_reason not in ("stop", "length"):
             raise EngineError(f"vLLM ended a request with finish_reason {output.finish_reason!r}")
@@ -133,7 +151,22 @@ class VLLMSampler:
         if len(starts) != len(tokens):
             raise EngineError(f"vLLM returned {len(starts)} log-probs for {len(tokens)} tokens")
         logprobs = tuple(flat.logprobs[start] for start in starts)  # the sampled token stands first
-        return Completion(token_ids=tokens, logprobs=logprobs, finished=tokens[-1] == self._eos_id)
+        if draws is not None and len(draws.token_ids) != len(tokens):
+            raise EngineError(f"{len(draws.token_ids)} positions have draws, of {len(tokens)} tokens")
+        return Completion(
+            token_ids=tokens,
+            logprobs=logprobs,
+            finished=tokens[-1] == self._eos_id,
+            head=_head(flat, len(tokens)) if with_head else None,
+            draws=draws,
+        )
+
+
+def _head(flat: Any, tokens: int) -> Candidates:
+    """The top-k of each position: what follows the sampled token, which may stand there again."""
+    ids = np.asarray(flat.token_ids, dtype=np.int64).reshape(tokens, -1)
+    logprobs = np.asarray(flat.logprobs, dtype=np.float32).reshape(tokens, -1)
+    return Candidates(ids[:, 1:], logprobs[:, 1:])
 
 
 def _memory_settings(settings: SamplerSettings) -> dict[str, Any]:

@@ -121,12 +121,21 @@ def identify(step: Step, model: ProbeModel, candidates: Mapping[str, Loss] | Non
         model: where it is probed.
         candidates: losses by name; the whole family at published settings when absent.
     """
-    candidates = candidates or known_losses()
-    recovered = torch.stack([recovered_gradient(step, model, probe) for probe in model.probes])
-    distances = {
-        name: distance(recovered, torch.stack([predicted_gradient(loss, model, probe) for probe in model.probes]))
+    return closest(step, model, predictions(model, candidates or known_losses()))
+
+
+def predictions(model: ProbeModel, candidates: Mapping[str, Loss]) -> dict[str, Tensor]:
+    """What every candidate would do at the model's probe tokens: [probes, V] each."""
+    return {
+        name: torch.stack([predicted_gradient(loss, model, probe) for probe in model.probes])
         for name, loss in candidates.items()
     }
+
+
+def closest(step: Step, model: ProbeModel, predicted: Mapping[str, Tensor]) -> Fingerprint:
+    """Compare what a black box does with predictions at the same probe tokens."""
+    recovered = torch.stack([recovered_gradient(step, model, probe) for probe in model.probes])
+    distances = {name: distance(recovered, gradient) for name, gradient in predicted.items()}
     return Fingerprint(dict(sorted(distances.items(), key=lambda item: item[1])))
 
 

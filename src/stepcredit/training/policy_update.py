@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,28 +11,10 @@ from transformers import PreTrainedModel
 
 from stepcredit.config import RLSettings
 from stepcredit.losses import Loss, TokenBatch
-from stepcredit.modeling.logprobs import entropy, packed_logits, token_logprobs
+from stepcredit.modeling.logprobs import entropy, packed_logits
+from stepcredit.training.drift_probe import DriftProbe
 from stepcredit.training.optimizer import set_learning_rate
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A rollout as the trainer sees it.
-
-    Attributes:
-        prompt_ids, completion_ids: tokens.
-        sampler_logprobs: the sampler's log-probability of each completion token, [tokens].
-        advantages: of each completion token, float32 [tokens].
-    """
-
-    prompt_ids: Sequence[int]
-    completion_ids: Sequence[int]
-    sampler_logprobs: Sequence[float]
-    advantages: np.ndarray
-
-    @property
-    def rows(self) -> int:
-        return len(self.prompt_ids) + len(self.completion_ids)
+from stepcredit.training.token_batch import Sample, joined, token_batch
 
 
 class PolicyUpdate:
@@ -57,8 +38,9 @@ class PolicyUpdate:
             samples = [sample for sample in samples if sample.advantages.any()]
         tokens = sum(self._kept(sample).sum() for sample in samples)
         totals = _Totals()
+        probe = DriftProbe(self._loss, self._settings.drift_positions, self._settings.head_size)
         for batch in microbatches(samples, self._settings.tokens_per_microbatch):
-            loss = self._backward(batch, tokens, totals)
+            loss = self._backward(batch, tokens, totals, probe)
             totals.loss += loss
         norm = 0.0
         if tokens:
@@ -69,6 +51,7 @@ class PolicyUpdate:
         self._optimizer.zero_grad(set_to_none=True)
         return {
             **totals.means(),
+            **probe.means(),
             "grad_norm": norm,
             "learning_rate": learning_rate,
             "trained_tokens": int(tokens),
@@ -78,22 +61,18 @@ class PolicyUpdate:
         every = np.ones(len(sample.advantages), dtype=bool)
         return np.not_equal(sample.advantages, 0) if self._settings.filter_zero_advantages else every
 
-    def _backward(self, batch: Sequence[Sample], tokens: int, totals: _Totals) -> float:
+    def _backward(self, batch: Sequence[Sample], tokens: int, totals: _Totals, probe: DriftProbe) -> float:
         logits, targets = packed_logits(self._model, [(s.prompt_ids, s.completion_ids) for s in batch])
         kept = torch.from_numpy(np.concatenate([self._kept(sample) for sample in batch])).to(logits.device)
-        sampler = torch.tensor([value for sample in batch for value in sample.sampler_logprobs], device=logits.device)
-        advantages = torch.from_numpy(np.concatenate([sample.advantages for sample in batch])).to(logits.device)
         logits = logits[kept] / self._settings.temperature
-        token_batch = TokenBatch(
-            logprobs=token_logprobs(logits, targets[kept]),
-            sampler_logprobs=sampler[kept],
-            advantages=advantages[kept],
-        )
-        token_loss = self._loss(token_batch)
+        tokens_kept = token_batch(logits, targets, kept, batch)
+        token_loss = self._loss(tokens_kept)
         loss = token_loss.per_token.sum() / tokens
         loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
-            totals.add(token_batch, token_loss.metrics["masked"], entropy(logits))
+            totals.add(tokens_kept, token_loss.metrics["masked"], entropy(logits))
+        if self._settings.drift_positions:
+            probe.add(logits, joined([sample.head for sample in batch], kept))
         return float(loss.item())
 
 

@@ -24,14 +24,17 @@ from stepcredit.modeling.model import load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
+from stepcredit.sampling.mismatch import MismatchedSampler
+from stepcredit.sampling.sampler import Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.seeds import batch_indices, derive_seed
 from stepcredit.tables import write_rows
 from stepcredit.training.checkpoint import Progress, StateDirectory, link_tree
 from stepcredit.training.optimizer import build_optimizer, warmup_schedule
-from stepcredit.training.policy_update import PolicyUpdate, Sample
+from stepcredit.training.policy_update import PolicyUpdate
 from stepcredit.training.records import ROLLOUTS_SCHEMA, rollout_metrics, rollout_rows
 from stepcredit.training.stopwatch import Stopwatch
+from stepcredit.training.token_batch import Sample, needed_recording
 
 
 @dataclass(frozen=True)
@@ -93,13 +96,20 @@ class RLTrainer:
         self.codec = TextCodec.load(run.model_directory)
         self.model = load_model(run.model_directory, rl.device)
         self._optimizer = build_optimizer(self.model, rl.optimizer, run.learning_rate)
-        self._update = PolicyUpdate(self.model, self._optimizer, build_loss(**rl.loss.model_dump()), rl)
-        self._sampler = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
+        loss = build_loss(**rl.loss.model_dump())
+        self._update = PolicyUpdate(self.model, self._optimizer, loss, rl)
+        self._recording = needed_recording(loss, rl)
+        self.engine = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
+        self._sampler = self._build_sampler()
         self._sampler.push_weights(self.model)
         self._credit = build_credit(run.job.arm, self.codec, policy=self.model, frozen=self._frozen_model)
 
     def _frozen_model(self) -> PreTrainedModel:
         return load_model(self.run.model_directory, self.run.job.rl.device).requires_grad_(False)
+
+    def _build_sampler(self) -> Sampler:
+        mismatch = self.run.job.mismatch
+        return MismatchedSampler(self.engine, mismatch, self.run.seed) if mismatch else self.engine
 
     def step(self, step: int) -> None:
         """One RL step; `step` counts from 1."""
@@ -114,6 +124,8 @@ class RLTrainer:
                 rollout.completion.token_ids,
                 rollout.completion.logprobs,
                 credit.advantages,
+                rollout.completion.head,
+                rollout.completion.draws,
             )
             for group, group_credit in zip(groups, credits, strict=True)
             for rollout, credit in zip(group.rollouts, group_credit.rollouts, strict=True)
@@ -143,6 +155,7 @@ class RLTrainer:
             seeds,
             temperature=rl.temperature,
             max_new_tokens=rl.max_new_tokens,
+            recording=self._recording,
         )
 
     def keep(self, states: StateDirectory, steps: Sequence[int]) -> None:

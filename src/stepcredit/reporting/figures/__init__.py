@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published, read_published
-from stepcredit.reporting.figures import arms, data, timing, training
+from stepcredit.reporting.figures import arms, data, stability, timing, training
 from stepcredit.reporting.figures.style import Drawn, save
 
 
@@ -37,6 +37,12 @@ FIGURES = (
     Figure("heldout_finished", arms.finished),
     Figure("heldout_length", arms.length),
     Figure("step_time", timing.step_time),
+    Figure("stability_accuracy", stability.accuracy),
+    Figure("stability_reward", stability.reward),
+    Figure("stability_drift", stability.drift_by_step),
+    Figure("drift", stability.drift),
+    Figure("drift_head", stability.drift_by_head),
+    Figure("fingerprint", stability.fingerprint),
 )
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stepcredit.jobs import stability_runs
 from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.settings import TablesSettings
 from stepcredit.reporting.tables.arms import write_arm_tables
 from stepcredit.reporting.tables.data import SPLITS, write_data_tables
+from stepcredit.reporting.tables.mismatch_cost import write_mismatch_cost_tables
+from stepcredit.reporting.tables.model_drift import write_drift_tables
 from stepcredit.reporting.tables.sft import write_sft_tables
+from stepcredit.reporting.tables.stability import write_stability_tables
 from stepcredit.reporting.tables.timing import write_timing_tables
 from stepcredit.reporting.tables.training import write_training_tables
 from stepcredit.reporting.tables.wall_clock import write_wall_clock
+
+STABILITY_FILES = ("drift/drift", "drift/start", "fingerprint/fingerprint", "fingerprint/gradients", "cost/cost")
 
 
 def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
@@ -19,6 +25,7 @@ def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
     run = RunLayout(results)
     arms = [(arm, seed) for arm in settings.arms for seed in settings.seeds]
     rates = settings.sweep.learning_rates
+    stability = [(key, seed) for key in stability_runs(settings.stability) for seed in settings.stability.seeds]
     return [
         run.funnel,
         *(run.split(name) for name in SPLITS),
@@ -28,6 +35,8 @@ def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
         *(run.rl(arm, seed, name) for arm, seed in arms for name in ("metrics", "timings")),
         *dict.fromkeys(run.evaluation(*key, step) for key in arms for step in settings.evaluation.steps),
         run.sft_evaluation,
+        *(run.stability_run(*key, seed, name) for key, seed in stability for name in ("metrics", "evaluation")),
+        *(run.stability(name) for name in STABILITY_FILES),
     ]
 
 
@@ -43,4 +52,7 @@ def write_tables(results: Path, settings: TablesSettings, out_dir: Path) -> None
     evaluated = write_arm_tables(run, settings, out_dir)
     write_training_tables(run, settings, out_dir)
     elapsed = write_timing_tables(run, settings, out_dir)
+    write_drift_tables(run, settings, out_dir)
+    write_stability_tables(run, settings, out_dir)
+    write_mismatch_cost_tables(run, settings, out_dir)
     write_wall_clock(evaluated, elapsed, settings, out_dir)
