@@ -8,6 +8,7 @@ warm-up, then a constant learning rate.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,13 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.registry import build_credit
 from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
+from stepcredit.losses.agreement import outside_band
 from stepcredit.modeling.model import load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
+from stepcredit.sampling.in_flight import InFlightSampler
+from stepcredit.sampling.sampler import Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.seeds import batch_indices, derive_seed
 from stepcredit.tables import write_rows
@@ -32,6 +36,8 @@ from stepcredit.training.optimizer import build_optimizer, warmup_schedule
 from stepcredit.training.policy_update import PolicyUpdate, Sample
 from stepcredit.training.records import ROLLOUTS_SCHEMA, rollout_metrics, rollout_rows
 from stepcredit.training.stopwatch import Stopwatch
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,9 @@ class RLTrainer:
         self.model = load_model(run.model_directory, rl.device)
         self._optimizer = build_optimizer(self.model, rl.optimizer, run.learning_rate)
         self._update = PolicyUpdate(self.model, self._optimizer, build_loss(**rl.loss.model_dump()), rl)
-        self._sampler = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
+        engine = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
+        in_flight = run.job.sampler.update_after
+        self._sampler: Sampler = engine if in_flight is None else InFlightSampler(engine, in_flight)
         self._sampler.push_weights(self.model)
         self._credit = build_credit(run.job.arm, self.codec, policy=self.model, frozen=self._frozen_model)
 
@@ -124,10 +132,19 @@ class RLTrainer:
         with self.stopwatch.phase(step, "push"):
             self._sampler.push_weights(self.model)
         sampled = rollout_metrics(groups, self.codec, rl.max_new_tokens)
-        self.metrics.append({"step": step, **sampled, **update_metrics, **credit_metrics})
+        outside = self._outside_band(step, update_metrics)
+        self.metrics.append({"step": step, **sampled, **update_metrics, "outside_band": outside, **credit_metrics})
         if step == 1 or step % rl.keep_rollouts_every == 0:
             self.rollouts.extend(rollout_rows(step, groups, credits))
         self.done = step
+
+    def _outside_band(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """Whether sampler and trainer differ by more than rounding explains; warns in the log where they do."""
+        dtype = self.run.job.sampler.dtype
+        found = outside_band(metrics, "float32" if dtype == "auto" else dtype)
+        if found:
+            _LOG.warning("step %d: sampler and trainer differ by more than rounding: %s", step, ", ".join(found))
+        return bool(found)
 
     def _sample(self, step: int) -> list[Group]:
         rl, seed = self.run.job.rl, self.run.seed
