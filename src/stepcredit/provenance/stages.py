@@ -15,6 +15,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "train-rl": ("training.rl",),
     "select-learning-rate": ("training.learning_rate",),
     "evaluate": ("evaluation.sample", "sampling.vllm_engine"),
+    "random-model": ("modeling.model",),
+    "parity": ("studies.parity.audit", "studies.parity.offline", "studies.parity.served"),
     "tables": ("reporting.tables",),
     "claims": ("reporting.claims",),
     "figures": ("reporting.figures",),
