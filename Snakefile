@@ -25,12 +25,15 @@ wildcard_constraints:
     seed=r"\d+",
     step=r"\d+",
     rate=r"[0-9.e-]+",
+    model="sft|rl|random",
+    run="|".join(CONFIG.parity.ablation.runs),
 
 
 include: "rules/data.smk"
 include: "rules/sft.smk"
 include: "rules/rl.smk"
 include: "rules/evaluate.smk"
+include: "rules/parity.smk"
 include: "rules/report.smk"
 include: "rules/audit.smk"
 

@@ -20,7 +20,9 @@ os.environ.update(
 )
 
 # A training step allocates and frees the same blocks again and again: let the allocator keep them (a fifth of its time).
-shell.prefix("export MALLOC_TRIM_THRESHOLD_=268435456 MALLOC_MMAP_THRESHOLD_=268435456; ")
+shell.prefix(
+    "export MALLOC_TRIM_THRESHOLD_=268435456 MALLOC_MMAP_THRESHOLD_=268435456; "
+)
 
 try:
     CONFIG = validate_config(config, sources=workflow.configfiles)
@@ -58,6 +60,29 @@ def evaluation_job(wildcards):
 
 def validation_job(wildcards):
     return jobs.validation_job(CONFIG).canonical_json()
+
+
+def parity_job(wildcards):
+    return jobs.parity_job(CONFIG, wildcards.model).canonical_json()
+
+
+def ablation_job(wildcards):
+    return jobs.ablation_job(CONFIG, wildcards.run).canonical_json()
+
+
+def random_model_job(wildcards):
+    return jobs.random_model_job(CONFIG).canonical_json()
+
+
+def audited_model(wildcards):
+    """The SFT checkpoint, the baseline at its last step (first seed), or random weights."""
+    last = (
+        f"rl/{CONFIG.baseline}/seed{SEEDS[0]}/checkpoints/step{STEPS[-1]}"
+        if STEPS
+        else "sft/model"
+    )
+    directory = {"sft": "sft/model", "rl": last, "random": "parity/random_model"}
+    return f"{CONFIG.outdir}/{directory[wildcards.model]}/model.safetensors"
 
 
 def tables_settings(wildcards):

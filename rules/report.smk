@@ -26,6 +26,13 @@ rule tables:
                 step=STEPS,
             ),
         ],
+        parity=[
+            *expand("<results>/parity/{model}.parquet", model=CONFIG.parity.models),
+            *expand(
+                "<results>/parity/ablation/{run}/metrics.parquet",
+                run=CONFIG.parity.ablation.runs,
+            ),
+        ],
     output:
         tables=report(
             expand("<results>/tables/{table}.csv", table=[*TABLES, *TIMING_TABLES]),

@@ -15,9 +15,13 @@ TABLES = (
     "training_seeds",
     "potential",
     "deduplication",
+    "parity",
+    "parity_models",
+    "parity_training",
+    "parity_ablation",
 )
-TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock")
-"""Tables of seconds: they differ from run to run."""
+TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock", "parity_served")
+"""Tables that differ from run to run: seconds, and where in a generation an update lands."""
 
 FIGURES = (
     "funnel",
@@ -34,4 +38,7 @@ FIGURES = (
     "heldout_finished",
     "heldout_length",
     "step_time",
+    "parity",
+    "parity_ablation_kl",
+    "parity_ablation_reward",
 )

@@ -11,6 +11,7 @@ from stepcredit.config import (
     Config,
     EvaluationSettings,
     Name,
+    ParitySettings,
     Section,
     StatisticsSettings,
     SweepSettings,
@@ -27,6 +28,7 @@ class TablesSettings(Section):
     evaluation: EvaluationSettings
     statistics: StatisticsSettings
     sweep: SweepSettings
+    parity: ParitySettings
 
     @model_validator(mode="after")
     def _baseline_is_an_arm(self) -> TablesSettings:

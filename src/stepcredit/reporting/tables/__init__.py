@@ -8,6 +8,7 @@ from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.settings import TablesSettings
 from stepcredit.reporting.tables.arms import write_arm_tables
 from stepcredit.reporting.tables.data import SPLITS, write_data_tables
+from stepcredit.reporting.tables.parity import parity_files, write_parity_tables
 from stepcredit.reporting.tables.sft import write_sft_tables
 from stepcredit.reporting.tables.timing import write_timing_tables
 from stepcredit.reporting.tables.training import write_training_tables
@@ -28,6 +29,7 @@ def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
         *(run.rl(arm, seed, name) for arm, seed in arms for name in ("metrics", "timings")),
         *dict.fromkeys(run.evaluation(*key, step) for key in arms for step in settings.evaluation.steps),
         run.sft_evaluation,
+        *parity_files(run, settings),
     ]
 
 
@@ -43,4 +45,5 @@ def write_tables(results: Path, settings: TablesSettings, out_dir: Path) -> None
     evaluated = write_arm_tables(run, settings, out_dir)
     write_training_tables(run, settings, out_dir)
     elapsed = write_timing_tables(run, settings, out_dir)
+    write_parity_tables(run, settings, out_dir)
     write_wall_clock(evaluated, elapsed, settings, out_dir)
