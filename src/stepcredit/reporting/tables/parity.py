@@ -98,7 +98,8 @@ def _as_known(known: str, verdict: str) -> bool | None:
     """A bad setting is flagged (or refused by the engine), a good one is not; None where nothing is known."""
     if known == "lossy":
         return None
-    return (flagged(verdict) or verdict == "refused") if known == "bad" else not flagged(verdict)
+    caught = flagged(verdict) or verdict == "refused"
+    return caught if known == "bad" else not caught
 
 
 def _interval(row: Mapping[str, Any], value: str, error: str, name: str) -> Row:

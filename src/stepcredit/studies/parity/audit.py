@@ -114,6 +114,6 @@ def surprises(rows: Sequence[Row]) -> list[str]:
     return [
         row["setting"]
         for row in rows
-        if (row["known"] == "bad" and row["verdict"] not in ("biased", "broken", "refused"))
-        or (row["known"] == "good" and flagged(row["verdict"]))
+        if (row["known"] == "bad" and not (flagged(row["verdict"]) or row["verdict"] == "refused"))
+        or (row["known"] == "good" and row["verdict"] not in ("exact", "numerical noise"))
     ]

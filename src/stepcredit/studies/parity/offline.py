@@ -16,7 +16,8 @@ from stepcredit.studies.parity.workload import BLOCK, LONGEST, SLOW_SHARE, Workl
 
 _CACHE_BYTES = 128 * 2**20
 _CONCURRENT = 128
-_GPU_SHARE = 0.3
+GPU_SHARE = 0.3
+"""Of its memory, for one engine: two run at a time."""
 
 
 class OfflineEngines:
@@ -202,7 +203,7 @@ def engine_arguments(directory: Path, options: EngineOptions) -> dict[str, Any]:
     if options.async_scheduling is not None:
         arguments["async_scheduling"] = options.async_scheduling
     if torch.cuda.is_available():
-        arguments["gpu_memory_utilization"] = _GPU_SHARE
+        arguments["gpu_memory_utilization"] = GPU_SHARE
     else:
         arguments["kv_cache_memory_bytes"] = _CACHE_BYTES
     return arguments

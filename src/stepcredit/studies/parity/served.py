@@ -23,7 +23,7 @@ import torch
 
 from stepcredit.scoring.server import ScorerServer, ServerSettings
 from stepcredit.scoring.vllm_plugin.weights import RELOAD_METHOD
-from stepcredit.studies.parity.offline import model_length
+from stepcredit.studies.parity.offline import GPU_SHARE, model_length
 from stepcredit.studies.parity.outcome import Outcome
 from stepcredit.studies.parity.settings import Sampling, Setting
 from stepcredit.studies.parity.trainer import Sampled, Scored, Trainer
@@ -72,7 +72,11 @@ class ServedEngine:
             max_batched_tokens=_CONCURRENT * 64,
             block_size=BLOCK,
             kv_cache_mib=_CACHE_MIB if device == "cpu" else None,
-            arguments=("--no-enable-chunked-prefill", "--logprobs-mode", "processed_logprobs"),
+            arguments=(
+                "--no-enable-chunked-prefill",
+                *("--logprobs-mode", "processed_logprobs"),
+                *(() if device == "cpu" else ("--gpu-memory-utilization", str(GPU_SHARE))),
+            ),
         )
         self._server = ScorerServer(directory, settings)
 

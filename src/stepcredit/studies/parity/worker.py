@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from pydantic import BaseModel, ValidationError
@@ -23,6 +23,12 @@ from stepcredit.losses.agreement import flagged, judge, measure_agreement
 from stepcredit.losses.ratios import split_ratio
 from stepcredit.studies.parity.outcome import Outcome
 from stepcredit.studies.parity.settings import SETTINGS, Setting, on_platform
+
+
+class Runner(Protocol):
+    """What measures settings."""
+
+    def run(self, setting: Setting) -> Outcome: ...
 
 
 class Request(BaseModel):
@@ -39,6 +45,7 @@ def main(request_path: Path, rows_path: Path) -> None:
     """Measure the settings of a request; a line `{"started": name}` and a row for each."""
     from stepcredit.modeling.tokenizer import TextCodec
     from stepcredit.studies.parity.offline import OfflineEngines
+    from stepcredit.studies.parity.served import ServedEngine
     from stepcredit.studies.parity.workload import build_workload
 
     torch.set_num_threads(1)
@@ -47,24 +54,30 @@ def main(request_path: Path, rows_path: Path) -> None:
     workload = build_workload(TextCodec.load(request.model), puzzles, request.audit)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     place = (request.model, request.updated, workload, device)
-    settings = [SETTINGS[name] for name in request.names]
-    with rows_path.open("a", encoding="utf-8", buffering=1) as stream, ExitStack() as stack:
-        engines: dict[bool, Any] = {}
-        for setting in sorted(settings, key=lambda one: (one.procedure != "served", str(one.engine))):
-            served = setting.procedure == "served"
-            stream.write(json.dumps({"started": setting.name}) + "\n")
+    chosen = [on_platform(SETTINGS[name], device == "cpu") for name in request.names]
+    served = [setting for setting in chosen if setting.procedure == "served"]
+    offline = sorted((setting for setting in chosen if setting not in served), key=lambda one: str(one.engine))
+    with rows_path.open("a", encoding="utf-8", buffering=1) as stream:
 
-            def runner(served: bool = served) -> Any:
-                if served not in engines:
-                    from stepcredit.studies.parity.served import ServedEngine
+        def measure(settings: list[Setting], runner: Callable[[], Runner]) -> None:
+            for setting in settings:
+                stream.write(json.dumps({"started": setting.name}) + "\n")
+                stream.write(json.dumps(row(setting, runner)) + "\n")
 
-                    engines[served] = stack.enter_context(ServedEngine(*place)) if served else OfflineEngines(*place)
-                return engines[served]
+        with ExitStack() as stack:
+            started: list[ServedEngine] = []
 
-            stream.write(json.dumps(row(on_platform(setting, device == "cpu"), runner)) + "\n")
+            def server() -> ServedEngine:
+                if not started:
+                    started.append(stack.enter_context(ServedEngine(*place)))
+                return started[0]
+
+            measure(served, server)
+        engines = OfflineEngines(*place)
+        measure(offline, lambda: engines)
 
 
-def row(setting: Setting, runner: Callable[[], Any]) -> dict[str, Any]:
+def row(setting: Setting, runner: Callable[[], Runner]) -> dict[str, Any]:
     """Measure one setting; what the engine refuses is a row without numbers."""
     try:
         outcome = runner().run(setting)
