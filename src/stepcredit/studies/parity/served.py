@@ -25,12 +25,15 @@ from stepcredit.scoring.server import ScorerServer, ServerSettings
 from stepcredit.scoring.vllm_plugin.weights import RELOAD_METHOD
 from stepcredit.studies.parity.offline import GPU_SHARE, model_length
 from stepcredit.studies.parity.outcome import Outcome
-from stepcredit.studies.parity.settings import Sampling, Setting
+from stepcredit.studies.parity.settings import PauseMode, Sampling, Setting
 from stepcredit.studies.parity.trainer import Sampled, Scored, Trainer
 from stepcredit.studies.parity.workload import BLOCK, Workload
 
 _OLD, _NEW = "old", "new"
-_CONCURRENT = 32
+_CONCURRENT = 12
+_UPDATE_AFTER = 16
+"""Tokens that each completion has when the pause is asked for; the engine is ahead of what it has streamed."""
+_ATTEMPTS = 3
 _CACHE_MIB = 128
 _PATIENCE = 120.0
 """Seconds within which something must happen."""
@@ -69,7 +72,7 @@ class ServedEngine:
             dtype="float32",
             max_model_len=model_length(directory),
             max_concurrent=_CONCURRENT,
-            max_batched_tokens=_CONCURRENT * 64,
+            max_batched_tokens=2048,
             block_size=BLOCK,
             kv_cache_mib=_CACHE_MIB if device == "cpu" else None,
             arguments=(
@@ -101,18 +104,24 @@ class ServedEngine:
         """
         mode = setting.update.pause
         assert mode is not None
+        for _ in range(_ATTEMPTS):
+            streams = self._updated_in_flight(mode, setting.update.reset)
+            if _landed(mode, streams):
+                return self._outcome(streams, setting.sampling)
+        raise ServedError(f"the completions ended before the pause in each of {_ATTEMPTS} attempts")
+
+    def _updated_in_flight(self, mode: PauseMode, clear_cache: bool) -> list[_Stream]:
         self._load(self._directory, _OLD)
         with self._generating() as streams:
-            enough = self._work.settings.max_new_tokens // 4
-            _wait_until(lambda: all(len(stream.tokens) >= enough for stream in streams))
-            self._post(f"/pause?mode={mode}&clear_cache={str(setting.update.reset).lower()}")
+            _wait_until(lambda: all(len(stream.tokens) >= _UPDATE_AFTER or stream.error for stream in streams))
+            self._post(f"/pause?mode={mode}&clear_cache={str(clear_cache).lower()}")
             self._load(self._updated, _NEW)
             self._post("/resume")
             _wait_until(lambda: all(stream.finish_reason or stream.error for stream in streams))
         failed = next((stream for stream in streams if stream.error or not stream.spans), None)
         if failed is not None:
             raise ServedError(failed.error or f"a stream ended ({failed.finish_reason}) without its weight versions")
-        return self._outcome(streams, setting.sampling)
+        return streams
 
     def _outcome(self, streams: list[_Stream], sampling: Sampling) -> Outcome:
         scored = _scored(self._old, streams, sampling, new=False) + _scored(self._new, streams, sampling, new=True)
@@ -136,10 +145,12 @@ class ServedEngine:
     def _generating(self) -> Iterator[list[_Stream]]:
         """Completions that run in threads while the block does."""
         prompts = self._work.batch(slow=True)[:_CONCURRENT]
+        longest = model_length(self._directory) - max(map(len, prompts))
+        cap = min(longest, 4 * self._work.settings.max_new_tokens)
         streams = [_Stream(prompt) for prompt in prompts]
         seeds = self._work.seeds(len(prompts))
         threads = [
-            threading.Thread(target=self._follow, args=(stream, seed), daemon=True)
+            threading.Thread(target=self._follow, args=(stream, seed, cap), daemon=True)
             for stream, seed in zip(streams, seeds, strict=True)
         ]
         for thread in threads:
@@ -148,7 +159,7 @@ class ServedEngine:
         for thread in threads:
             thread.join(_PATIENCE)
 
-    def _follow(self, stream: _Stream, seed: int) -> None:
+    def _follow(self, stream: _Stream, seed: int, max_tokens: int) -> None:
         address = urlsplit(self._server.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_PATIENCE)
         body = {
@@ -156,7 +167,7 @@ class ServedEngine:
             "stream": True,
             "sampling_params": {
                 "temperature": 1.0,
-                "max_tokens": self._work.settings.max_new_tokens,
+                "max_tokens": max_tokens,
                 "ignore_eos": True,
                 "logprobs": 0,
                 "seed": seed,
@@ -190,6 +201,13 @@ def _take(stream: _Stream, choices: list[dict[str, Any]]) -> None:
         if choice.get("weight_versions"):
             stream.spans = choice["weight_versions"]
         stream.finish_reason = choice.get("finish_reason") or stream.finish_reason
+
+
+def _landed(mode: PauseMode, streams: list[_Stream]) -> bool:
+    """Whether the pause came while completions were under way: `wait` lets them end in any case."""
+    if mode == "abort":
+        return any(stream.finish_reason == "abort" for stream in streams)
+    return mode == "wait" or any(0 < stream.old_tokens() < len(stream.tokens) for stream in streams)
 
 
 def _scored(trainer: Trainer, streams: list[_Stream], sampling: Sampling, new: bool) -> Scored:
