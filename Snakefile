@@ -26,6 +26,8 @@ wildcard_constraints:
     seed=r"\d+",
     step=r"\d+",
     rate=r"[0-9.e-]+",
+    model="sft|rl|random",
+    run="|".join(CONFIG.parity.ablation.runs),
 
 
 include: "rules/data.smk"
@@ -33,6 +35,7 @@ include: "rules/sft.smk"
 include: "rules/rl.smk"
 include: "rules/evaluate.smk"
 include: "rules/stability.smk"
+include: "rules/parity.smk"
 include: "rules/report.smk"
 include: "rules/audit.smk"
 

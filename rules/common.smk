@@ -83,6 +83,27 @@ def drift_job(wildcards):
 
 def mismatch_cost_job(wildcards):
     return jobs.mismatch_cost_job(CONFIG).canonical_json()
+def parity_job(wildcards):
+    return jobs.parity_job(CONFIG, wildcards.model).canonical_json()
+
+
+def ablation_job(wildcards):
+    return jobs.ablation_job(CONFIG, wildcards.run).canonical_json()
+
+
+def random_model_job(wildcards):
+    return jobs.random_model_job(CONFIG).canonical_json()
+
+
+def audited_model(wildcards):
+    """The SFT checkpoint, the baseline at its last step (first seed), or random weights."""
+    last = (
+        f"rl/{CONFIG.baseline}/seed{SEEDS[0]}/checkpoints/step{STEPS[-1]}"
+        if STEPS
+        else "sft/model"
+    )
+    directory = {"sft": "sft/model", "rl": last, "random": "parity/random_model"}
+    return f"{CONFIG.outdir}/{directory[wildcards.model]}/model.safetensors"
 
 
 def tables_settings(wildcards):

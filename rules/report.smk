@@ -42,6 +42,13 @@ rule tables:
                 for file in ("metrics", "evaluation")
             ),
         ],
+        parity=[
+            *expand("<results>/parity/{model}.parquet", model=CONFIG.parity.models),
+            *expand(
+                "<results>/parity/ablation/{run}/metrics.parquet",
+                run=CONFIG.parity.ablation.runs,
+            ),
+        ],
     output:
         tables=report(
             expand("<results>/tables/{table}.csv", table=[*TABLES, *TIMING_TABLES]),

@@ -10,6 +10,7 @@ from stepcredit.config import (
     ArmSettings,
     Config,
     ModelSettings,
+    ParityAuditSettings,
     Positive,
     Rate,
     RLSettings,
@@ -98,6 +99,30 @@ def rl_job(config: Config, arm: str) -> RLJob:
 
 def sweep_job(config: Config) -> RLJob:
     return RLJob(arm=config.arms[config.baseline], rl=config.rl, sampler=config.sampler, steps=[config.sweep.steps])
+
+
+def parity_job(config: Config, model: str) -> ParityAuditSettings:
+    """The audit of sampler against trainer on one of `parity.models`."""
+    tokens = config.parity.random_tokens if model == "random" else config.parity.audit.tokens
+    return config.parity.audit.model_copy(update={"tokens": tokens})
+
+
+def random_model_job(config: Config) -> SFTJob:
+    """Random weights in the shape that the audit asks for: what SFT would start from."""
+    return sft_job(config).model_copy(update={"model": config.parity.random_model})
+
+
+def ablation_job(config: Config, run: str) -> RLJob:
+    """A short run of the baseline arm under one setting of the sampler; in all of them updates land in flight."""
+    ablation = config.parity.ablation
+    rl = {"temperature": ablation.temperature, "checkpoint_every": ablation.steps}  # its old weights are in no state
+    changes = {**ablation.runs[run].model_dump(), "update_after": ablation.update_after}
+    return RLJob(
+        arm=config.arms[config.baseline],
+        rl=config.rl.model_copy(update=rl),
+        sampler=config.sampler.model_copy(update=changes),
+        steps=[ablation.steps],
+    )
 
 
 def evaluation_job(config: Config) -> EvaluationJob:

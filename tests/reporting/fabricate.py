@@ -17,6 +17,7 @@ from stepcredit.reporting.figures import write_figures
 from stepcredit.reporting.report import write_report
 from stepcredit.reporting.settings import TablesSettings
 from stepcredit.reporting.tables import write_tables
+from stepcredit.studies.parity.settings import SETTINGS
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.yaml"
 
@@ -61,6 +62,7 @@ def fabricate(root: Path, overrides: dict[str, Any] | None = None) -> Config:
         _write(folder / "metrics.parquet", metrics(generator, 20, shaped=False, lift=lift))
         _write(folder / "timings.parquet", timings(generator, 20, shaped=False))
     _json(root / "sweep/best.json", {"learning_rate": 1.5e-4, "pass@1": 0.55})
+    _parity(root, config, generator)
     for arm, settings in config.arms.items():
         shaped = settings.scorer is not None
         for seed in config.seeds:
@@ -136,6 +138,8 @@ def metrics(generator: np.random.Generator, steps: int, shaped: bool, lift: floa
             "clipped": 0.0,
             "masked": 0.0,
             "effective_sample_size": 1.0,
+            "max_log_ratio": 2e-5,
+            "outside_band": False,
             "grad_norm": 0.4 + 0.05 * noise[7],
             "loss": 0.01 * noise[8],
             "learning_rate": 1.5e-4,
@@ -250,6 +254,40 @@ def _sft(root: Path, generator: np.random.Generator) -> None:
 def _write(path: Path, frame: pd.DataFrame) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     frame.to_parquet(path, index=False)
+
+
+def _parity(root: Path, config: Config, generator: np.random.Generator) -> None:
+    """Audits whose verdicts are as known, and runs of the ablation."""
+    for model in config.parity.models:
+        rows = []
+        for setting in SETTINGS.values():
+            mean = {"good": 3e-7, "lossy": 0.02, "bad": 0.05}[setting.known]
+            verdict = {"good": "exact", "lossy": "numerical noise", "bad": "biased"}[setting.known]
+            ratio = 1.01 if setting.known == "bad" else 1.0
+            numbers = {
+                "tokens": 4000,
+                "mean_abs": mean,
+                "mean_abs_error": mean / 100,
+                "worst": mean * 40,
+                "mean_ratio": ratio,
+                "ratio_error": mean / 50,
+                "ratio_distance": ratio - 1,
+                "kl": mean**2 / 2,
+                "clipped": 0.01 * (setting.known == "bad"),
+                "effective_sample_size": 0.999,
+                "entropy_gap": float(generator.normal(0, 0.01)),
+                "far": 0.02 * (setting.known == "bad"),
+                "impossible": 0.0,
+                "lag": 0.0,
+            }
+            repaired = "exact" if setting.known == "bad" else None
+            text = {"verdict": verdict, "after_repair": repaired, "note": ""}
+            what = {"setting": setting.name, "area": setting.area, "what": setting.what, "known": setting.known}
+            rows.append({**what, **numbers, **text})
+        _write(root / f"parity/{model}.parquet", pd.DataFrame(rows))
+    for run in config.parity.ablation.runs:
+        frame = metrics(generator, config.parity.ablation.steps, shaped=False, lift=0.1)
+        _write(root / f"parity/ablation/{run}/metrics.parquet", frame)
 
 
 def _json(path: Path, value: Any) -> None:

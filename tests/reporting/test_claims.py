@@ -84,7 +84,13 @@ def test_the_made_up_run_is_judged_where_it_can_be(finished_run):
     assert "step 60 was not evaluated (evaluated: 0, 10, 20, 30, 40)" in claims[2]["reason"]
     assert claims[9]["verdict"] == "not run"
     assert claims[12]["verdict"] == "reproduced"
-    assert all(claims[number]["verdict"] == "not run" for number in range(28, 33))
+    assert [claims[number]["verdict"] for number in range(28, 33)] == [
+        "reproduced",
+        "reproduced",
+        "reproduced",
+        "contradicted",  # the float32 head leaves the made-up gap as it was
+        "reproduced",
+    ]
 
 
 def small_tables(tmp_path, rows, name="paired", columns=PAIRED):

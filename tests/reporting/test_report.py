@@ -108,10 +108,10 @@ def test_sections_stand_in_the_order_a_reader_needs_and_each_asks_its_question(p
 
 
 def test_what_was_not_run_is_said_with_its_command(page):
-    parity = re.search(r'<section id="parity".*?</section>', page, re.DOTALL).group(0)
-    assert "not run" in parity
-    assert "snakemake --cores all results/tables/parity.csv" in parity
-    assert '<p class="answer">' not in parity
+    failures = re.search(r'<section id="failures".*?</section>', page, re.DOTALL).group(0)
+    assert "not run" in failures
+    assert "snakemake --cores all results/tables/failures.csv" in failures
+    assert '<p class="answer">' not in failures
 
 
 def test_caveats_are_in_their_places(page):

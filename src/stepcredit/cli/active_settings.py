@@ -25,6 +25,11 @@ def _train_rl(config: Config, manifest: Manifest) -> Settings:
     if place[0] == "sweep":
         job = jobs.sweep_job(config)
         rate = float(place[1].removeprefix("lr"))
+    elif place[0] == "parity":
+        if place[2] not in config.parity.ablation.runs:
+            return {}
+        job = jobs.ablation_job(config, place[2])
+        rate = manifest.settings["learning_rate"]
     elif place[1] in config.arms:
         job = jobs.rl_job(config, place[1])
         rate = manifest.settings["learning_rate"]  # swept: it comes from an input
@@ -55,6 +60,8 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "measure-mismatch-cost": lambda config, _: jobs.mismatch_cost_job(config),
     "select-learning-rate": lambda config, _: {"rates": config.sweep.learning_rates},
     "evaluate": _evaluate,
+    "random-model": lambda config, _: jobs.random_model_job(config),
+    "parity": lambda config, manifest: jobs.parity_job(config, _place(manifest)[-1].removesuffix(".parquet")),
     "tables": lambda config, _: TablesSettings.from_config(config),
     "report": lambda config, _: config,
 }

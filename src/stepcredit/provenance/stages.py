@@ -19,6 +19,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "measure-drift": ("studies.model_drift",),
     "measure-mismatch-cost": ("studies.mismatch_cost",),
     "fingerprint-table": ("studies.fingerprint_table", "studies.playground"),
+    "random-model": ("modeling.model",),
+    "parity": ("studies.parity.audit", "studies.parity.offline", "studies.parity.served"),
     "tables": ("reporting.tables",),
     "claims": ("reporting.claims",),
     "figures": ("reporting.figures",),

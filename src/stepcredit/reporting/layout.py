@@ -32,6 +32,13 @@ class RunLayout:
     def rl(self, arm: str, seed: int, name: str) -> Path:
         return self.root / "rl" / arm / f"seed{seed}" / f"{name}.parquet"
 
+    def parity(self, model: str) -> Path:
+        return self.root / "parity" / f"{model}.parquet"
+
+    def ablation(self, run: str) -> Path:
+        """Metrics of a run of the parity ablation."""
+        return self.root / "parity" / "ablation" / run / "metrics.parquet"
+
     @property
     def sft_evaluation(self) -> Path:
         return self.root / "eval" / "sft" / "step0.parquet"

@@ -22,9 +22,13 @@ TABLES = (
     "drift",
     "fingerprint",
     "fingerprint_gradient",
+    "parity",
+    "parity_models",
+    "parity_training",
+    "parity_ablation",
 )
-TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock", "sampler_cost", "stability_cost")
-"""Tables of seconds: they differ from run to run."""
+TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock", "sampler_cost", "stability_cost", "parity_served")
+"""Tables that differ from run to run: seconds, and where in a generation an update lands."""
 
 FIGURES = (
     "funnel",
@@ -47,4 +51,7 @@ FIGURES = (
     "drift",
     "drift_head",
     "fingerprint",
+    "parity",
+    "parity_ablation_kl",
+    "parity_ablation_reward",
 )

@@ -11,6 +11,7 @@ from stepcredit.config import (
     Config,
     EvaluationSettings,
     Name,
+    ParitySettings,
     Section,
     StatisticsSettings,
     SweepSettings,
@@ -29,6 +30,7 @@ class TablesSettings(Section):
     statistics: StatisticsSettings
     sweep: SweepSettings
     stability: StabilitySettings
+    parity: ParitySettings
 
     @model_validator(mode="after")
     def _baseline_is_an_arm(self) -> TablesSettings:

@@ -34,6 +34,12 @@ class EngineError(RuntimeError):
     """The engine did something that would make its samples wrong."""
 
 
+def set_environment() -> None:
+    """The environment variables under which an engine runs in this process, before vLLM is imported."""
+    for name, value in {**_ENVIRONMENT, "VLLM_LOGGING_LEVEL": "WARNING"}.items():
+        os.environ.setdefault(name, value)
+
+
 class VLLMSampler:
     """A `Sampler` on vLLM's offline engine."""
 
@@ -53,15 +59,14 @@ class VLLMSampler:
             eos_id: the token that ends a completion.
             max_concurrent: sequences decoded together; the settings' value where None.
         """
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+        set_environment()
         from vllm import LLM
 
         from stepcredit.sampling.draws import DrawTokens
 
         concurrent = max_concurrent or settings.max_concurrent
         self._eos_id = eos_id
+        self._reset_cache = settings.reset_cache
         self._engine: Any = LLM(
             model=str(model_directory),
             dtype=settings.dtype,
@@ -72,9 +77,9 @@ class VLLMSampler:
             enable_prefix_caching=True,
             block_size=settings.block_size,
             kv_cache_dtype=settings.kv_cache_dtype,
-            logprobs_mode="processed_logprobs",
             max_logprobs=-1,
             logits_processors=[DrawTokens],
+            logprobs_mode=settings.logprobs_mode,
             enforce_eager=True,
             skip_tokenizer_init=True,
             disable_log_stats=True,
@@ -139,7 +144,7 @@ class VLLMSampler:
             "reload_weights", kwargs={"weights_iterator": iter(weights), "is_checkpoint_format": True}
         )
         self._engine.apply_model(redispatch_tied_head)
-        if not self._engine.reset_prefix_cache():
+        if self._reset_cache and not self._engine.reset_prefix_cache():
             raise EngineError("vLLM did not reset its prefix cache after a weight update")
 
     def _completion(self, output: Any, with_head: bool, draws: Candidates | None) -> Completion:

@@ -8,6 +8,7 @@ warm-up, then a constant learning rate.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,12 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.registry import build_credit
 from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
+from stepcredit.losses.agreement import outside_band
 from stepcredit.modeling.model import load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
+from stepcredit.sampling.in_flight import InFlightSampler
 from stepcredit.sampling.mismatch import MismatchedSampler
 from stepcredit.sampling.sampler import Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
@@ -35,6 +38,8 @@ from stepcredit.training.policy_update import PolicyUpdate
 from stepcredit.training.records import ROLLOUTS_SCHEMA, rollout_metrics, rollout_rows
 from stepcredit.training.stopwatch import Stopwatch
 from stepcredit.training.token_batch import Sample, needed_recording
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,10 @@ class RLTrainer:
         return load_model(self.run.model_directory, self.run.job.rl.device).requires_grad_(False)
 
     def _build_sampler(self) -> Sampler:
-        mismatch = self.run.job.mismatch
-        return MismatchedSampler(self.engine, mismatch, self.run.seed) if mismatch else self.engine
+        """The engine, made wrong or updated in flight where the job says so."""
+        mismatch, in_flight = self.run.job.mismatch, self.run.job.sampler.update_after
+        sampler: Sampler = MismatchedSampler(self.engine, mismatch, self.run.seed) if mismatch else self.engine
+        return sampler if in_flight is None else InFlightSampler(sampler, in_flight)
 
     def step(self, step: int) -> None:
         """One RL step; `step` counts from 1."""
@@ -136,10 +143,19 @@ class RLTrainer:
         with self.stopwatch.phase(step, "push"):
             self._sampler.push_weights(self.model)
         sampled = rollout_metrics(groups, self.codec, rl.max_new_tokens)
-        self.metrics.append({"step": step, **sampled, **update_metrics, **credit_metrics})
+        outside = self._outside_band(step, update_metrics)
+        self.metrics.append({"step": step, **sampled, **update_metrics, "outside_band": outside, **credit_metrics})
         if step == 1 or step % rl.keep_rollouts_every == 0:
             self.rollouts.extend(rollout_rows(step, groups, credits))
         self.done = step
+
+    def _outside_band(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """Whether sampler and trainer differ by more than rounding explains; warns in the log where they do."""
+        dtype = self.run.job.sampler.dtype
+        found = outside_band(metrics, "float32" if dtype == "auto" else dtype)
+        if found:
+            _LOG.warning("step %d: sampler and trainer differ by more than rounding: %s", step, ", ".join(found))
+        return bool(found)
 
     def _sample(self, step: int) -> list[Group]:
         rl, seed = self.run.job.rl, self.run.seed

@@ -17,6 +17,7 @@ RULES = {
     "threshold": "reproduced if the whole interval is on the claimed side of the threshold, contradicted if"
     " it is on the other side, else inconclusive",
     "count": "an exact count: reproduced if it is the published one, else contradicted",
+    "verdicts": "reproduced if the audit of sampler against trainer gives the claimed verdicts, else contradicted",
     "all": "contradicted if any part is, else not run if any part is, else inconclusive if any part is, else"
     " reproduced",
     "none": "not judged: an input does not exist in this run",
@@ -66,6 +67,11 @@ def exactly(found: float, value: float, what: str) -> Judgement:
     """Is an exact count the published one?"""
     verdict: Verdict = "reproduced" if found == value else "contradicted"
     return Judgement(verdict, f"{what}: {found:g}", "count", Interval(found, found, found))
+
+
+def verdicts(as_claimed: bool, reason: str, ours: Interval | None = None) -> Judgement:
+    """Are the verdicts of the parity audit the claimed ones?"""
+    return Judgement("reproduced" if as_claimed else "contradicted", reason, "verdicts", ours)
 
 
 def every(*parts: Callable[[], Judgement]) -> Judgement:

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published, read_published
-from stepcredit.reporting.figures import arms, data, stability, timing, training
+from stepcredit.reporting.figures import arms, data, parity, stability, timing, training
 from stepcredit.reporting.figures.style import Drawn, save
 
 
@@ -43,6 +43,9 @@ FIGURES = (
     Figure("drift", stability.drift),
     Figure("drift_head", stability.drift_by_head),
     Figure("fingerprint", stability.fingerprint),
+    Figure("parity", parity.settings),
+    Figure("parity_ablation_kl", parity.ablation_kl),
+    Figure("parity_ablation_reward", parity.ablation_reward),
 )
 
 

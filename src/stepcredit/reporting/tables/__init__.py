@@ -11,6 +11,7 @@ from stepcredit.reporting.tables.arms import write_arm_tables
 from stepcredit.reporting.tables.data import SPLITS, write_data_tables
 from stepcredit.reporting.tables.mismatch_cost import write_mismatch_cost_tables
 from stepcredit.reporting.tables.model_drift import write_drift_tables
+from stepcredit.reporting.tables.parity import parity_files, write_parity_tables
 from stepcredit.reporting.tables.sft import write_sft_tables
 from stepcredit.reporting.tables.stability import write_stability_tables
 from stepcredit.reporting.tables.timing import write_timing_tables
@@ -37,6 +38,7 @@ def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
         run.sft_evaluation,
         *(run.stability_run(*key, seed, name) for key, seed in stability for name in ("metrics", "evaluation")),
         *(run.stability(name) for name in STABILITY_FILES),
+        *parity_files(run, settings),
     ]
 
 
@@ -55,4 +57,5 @@ def write_tables(results: Path, settings: TablesSettings, out_dir: Path) -> None
     write_drift_tables(run, settings, out_dir)
     write_stability_tables(run, settings, out_dir)
     write_mismatch_cost_tables(run, settings, out_dir)
+    write_parity_tables(run, settings, out_dir)
     write_wall_clock(evaluated, elapsed, settings, out_dir)
