@@ -27,9 +27,8 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
-ARMS = list(CONFIG.arms)
-SEEDS = CONFIG.seeds
-STEPS = [step for step in CONFIG.evaluation.steps if step > 0]
+RUNS = [(arm, seed) for arm in CONFIG.arms for seed in CONFIG.seeds_of(arm)]
+STEPS = CONFIG.trained_steps
 RATES = CONFIG.sweep.learning_rates
 
 
@@ -58,6 +57,10 @@ def evaluation_job(wildcards):
 
 def validation_job(wildcards):
     return jobs.validation_job(CONFIG).canonical_json()
+
+
+def signal_job(wildcards):
+    return jobs.signal_job(CONFIG).canonical_json()
 
 
 def tables_settings(wildcards):

@@ -11,19 +11,24 @@ rule tables:
                 file=["metrics", "validation"],
             ),
         ],
-        rl=expand(
-            "<results>/rl/{arm}/seed{seed}/{file}.parquet",
-            arm=ARMS,
-            seed=SEEDS,
-            file=["metrics", "timings"],
-        ),
+        rl=[
+            f"<results>/rl/{arm}/seed{seed}/{file}.parquet"
+            for arm, seed in RUNS
+            for file in ["metrics", "timings"]
+        ],
         evaluation=[
             rules.evaluate_sft.output.rollouts,
-            *expand(
-                "<results>/eval/{arm}/seed{seed}/step{step}.parquet",
-                arm=ARMS,
-                seed=SEEDS,
-                step=STEPS,
+            *(
+                f"<results>/eval/{arm}/seed{seed}/step{step}.parquet"
+                for arm, seed in RUNS
+                for step in CONFIG.steps_of(arm)
+            ),
+        ],
+        signal=[
+            rules.signal_sft.output.boundaries,
+            *(
+                f"<results>/signal/{arm}/seed{CONFIG.seeds[0]}/step{STEPS[-1]}.parquet"
+                for arm in CONFIG.signal.arms
             ),
         ],
     output:
@@ -119,9 +124,9 @@ rule report:
         tables=rules.tables.output.tables,
         claims=rules.claims.output.claims,
         figures=rules.figures.output.figures,
-        rollouts=expand(
-            "<results>/rl/{arm}/seed{seed}/rollouts.parquet", arm=ARMS, seed=SEEDS
-        ),
+        rollouts=[
+            f"<results>/rl/{arm}/seed{seed}/rollouts.parquet" for arm, seed in RUNS
+        ],
     output:
         page="<results>/report.html",
         manifest="<results>/report.manifest.json",

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from stepcredit.cli import audit, data, evaluation, fingerprint, reporting, scoring, training
+from stepcredit.cli import audit, data, evaluation, fingerprint, reporting, scoring, signal, training
 from stepcredit.config import ConfigError
 from stepcredit.provenance.errors import UserError
 
@@ -15,7 +15,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for topic in (data, training, evaluation, reporting, scoring, fingerprint, audit):
+for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, audit):
     app.add_typer(topic.commands)
 
 

@@ -44,6 +44,7 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "train-rl": _train_rl,
     "select-learning-rate": lambda config, _: {"rates": config.sweep.learning_rates},
     "evaluate": _evaluate,
+    "signal": lambda config, _: jobs.signal_job(config),
     "tables": lambda config, _: TablesSettings.from_config(config),
     "report": lambda config, _: config,
 }

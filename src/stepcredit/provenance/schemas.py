@@ -79,6 +79,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "tokens": "int64",
         "advantage": "double",
         "paragraphs": f"list<{_PARAGRAPH}>?",
+        "likelihoods": "list<list<double>>?",
         "bank": f"list<{_BANK_ENTRY}>?",
     },
     "evaluation": {
@@ -91,6 +92,21 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "reason": "string",
         "well_formed": "bool",
         "finished": "bool",
+        "tokens": "int64",
+    },
+    "signal": {
+        "puzzle": "int64",
+        **_PUZZLE,
+        "sample": "int64",
+        "boundary": "int64",
+        "boundaries": "int64",
+        "prefix_tokens": "int64",
+        "potential_frozen": "double",
+        "potential_moving": "double",
+        "continuations": "int64",
+        "successes": "int64",
+        "finished": "int64",
+        "answers_right": "int64",
         "tokens": "int64",
     },
 }
@@ -115,6 +131,8 @@ KINDS: dict[str, str] = {
     "rl/*/seed*/rollouts.parquet": "rollouts",
     "eval/sft/step0.parquet": "evaluation",
     "eval/*/seed*/step*.parquet": "evaluation",
+    "signal/sft/step0.parquet": "signal",
+    "signal/*/seed*/step*.parquet": "signal",
 }
 """Pattern of a path below the results directory -> kind of file; the first that fits counts."""
 

@@ -15,6 +15,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "train-rl": ("training.rl",),
     "select-learning-rate": ("training.learning_rate",),
     "evaluate": ("evaluation.sample", "sampling.vllm_engine"),
+    "signal": ("studies.signal", "sampling.vllm_engine", "scoring.tree"),
     "tables": ("reporting.tables",),
     "claims": ("reporting.claims",),
     "figures": ("reporting.figures",),

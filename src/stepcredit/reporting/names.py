@@ -15,6 +15,10 @@ TABLES = (
     "training_seeds",
     "potential",
     "deduplication",
+    "signal",
+    "signal_points",
+    "failures",
+    "cap_sensitivity",
 )
 TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock")
 """Tables of seconds: they differ from run to run."""
@@ -34,4 +38,9 @@ FIGURES = (
     "heldout_finished",
     "heldout_length",
     "step_time",
+    "signal_continuations",
+    "signal_answers",
+    "paragraph_length",
+    "at_cap",
+    "cap_sensitivity",
 )

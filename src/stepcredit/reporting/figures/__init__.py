@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published, read_published
-from stepcredit.reporting.figures import arms, data, timing, training
+from stepcredit.reporting.figures import arms, data, signal, timing, training
 from stepcredit.reporting.figures.style import Drawn, save
 
 
@@ -37,6 +37,11 @@ FIGURES = (
     Figure("heldout_finished", arms.finished),
     Figure("heldout_length", arms.length),
     Figure("step_time", timing.step_time),
+    Figure("signal_continuations", signal.continuations),
+    Figure("signal_answers", signal.answers),
+    Figure("paragraph_length", training.paragraph_length),
+    Figure("at_cap", training.at_cap),
+    Figure("cap_sensitivity", arms.cap_sensitivity),
 )
 
 
