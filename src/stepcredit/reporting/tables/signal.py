@@ -31,6 +31,8 @@ POINT_COLUMNS = [
     "continuations", "finished", "answers",
 ]  # fmt: skip
 RAW = ("puzzle", "sample", "boundary", "boundaries", "potential_frozen", "potential_moving", "continuations")
+TIE = 9
+"""Decimals to which differences are equal: rounding errors must not break ties."""
 FEWEST = 3
 """Points below which no correlation is computed."""
 
@@ -71,7 +73,7 @@ def _correlations(frame: pd.DataFrame, potential: str, settings: TablesSettings)
     subsets = {
         "all": frame,
         "after the first paragraph": frame[frame["boundary"] > 0],
-        "within puzzles": frame.assign(**{name: frame[name] - means[name] for name in columns}),
+        "within puzzles": frame.assign(**{name: (frame[name] - means[name]).round(TIE) for name in columns}),
     }
     return [
         {"against": against, "boundaries": name, "metric": "spearman"}
