@@ -41,6 +41,8 @@ FIGURES = (
     "signal_continuations",
     "signal_answers",
     "paragraph_length",
+    "guard_length",
     "at_cap",
+    "guard_reward",
     "cap_sensitivity",
 )

@@ -40,7 +40,9 @@ FIGURES = (
     Figure("signal_continuations", signal.continuations),
     Figure("signal_answers", signal.answers),
     Figure("paragraph_length", training.paragraph_length),
+    Figure("guard_length", training.guard_length),
     Figure("at_cap", training.at_cap),
+    Figure("guard_reward", training.guard_reward),
     Figure("cap_sensitivity", arms.cap_sensitivity),
 )
 

@@ -40,6 +40,14 @@ def paragraph_length(tables: Tables, _: Published) -> Drawn:
     return _curve(tables, "paragraph_length", "tokens between blank lines", 1, arms=tables.guard_arms())
 
 
+def guard_length(tables: Tables, _: Published) -> Drawn:
+    return _curve(tables, "length", "completion length, tokens", 0, arms=tables.guard_arms())
+
+
+def guard_reward(tables: Tables, _: Published) -> Drawn:
+    return _curve(tables, "reward", "training reward, share of rollouts right", 2, arms=tables.guard_arms())
+
+
 def at_cap(tables: Tables, _: Published) -> Drawn:
     return _curve(tables, "at_cap", "completions at the token cap, share", 3, arms=tables.guard_arms())
 
@@ -71,6 +79,8 @@ def _curve(
             ends.append((float(smoothed(mean)[-1]), tables.label(arm), colours[arm]))
             said.append(f"{tables.label(arm)} {smoothed(mean)[-1]:.{decimals}f}")
         axes.set_xlim(0, last or 1)
+        if metric == "at_cap":
+            axes.set_ylim(0, max(axes.get_ylim()[1], 0.02))
         if published:
             axes.axhline(published[0], color=MUTED, linewidth=1, dashes=(3, 2))
             axes.annotate(

@@ -5,21 +5,20 @@ from __future__ import annotations
 from stepcredit.config import ArmSettings
 from stepcredit.evaluation.statistics import Interval
 from stepcredit.reporting.blocks import Absent, Block, Cell, Details, Figures, Heading, Note, Section, Table
+from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.numbers import number, with_interval
 from stepcredit.reporting.run import Run
 
 QUESTION = "What breaks the method, and what did its write-up leave open?"
 OPEN = "reference answers in the bank, a moving-average scorer, sentences as steps and more"
 EXTENDED = "snakemake --cores all --configfile config/extended.yaml"
-UNITS = {"paragraph_length": "tokens", "length": "tokens", "paragraphs": "tokens"}
-NAMES = {
-    "paragraph_length": "tokens between blank lines",
-    "paragraphs": "paragraphs a rollout",
-    "length": "completion length, tokens",
-    "at_cap": "at the token cap, %",
-    "well_formed": "well formed, %",
-    "reward": "right, %",
+SHOWN = {
+    "paragraph_length": ("paragraph, tokens", "tokens"),
+    "length": ("completion, tokens", "tokens"),
+    "at_cap": ("at the cap, %", "fraction"),
+    "reward": ("right, %", "fraction"),
 }
+"""Metrics of failures.csv that the page shows: column title and unit; paragraphs are those of blank lines."""
 
 
 def section(run: Run) -> Section:
@@ -27,7 +26,7 @@ def section(run: Run) -> Section:
     unguarded = run.tables.unguarded_arms()
     blocks += [
         Figures(
-            [run.panel("paragraph_length"), run.panel("at_cap")],
+            [run.panel(name) for name in ("paragraph_length", "guard_length", "at_cap", "guard_reward")],
             "Training rollouts by step. Paragraphs are counted by blank lines, whatever the guard cuts.",
         ),
         _changes(run),
@@ -74,20 +73,18 @@ def _changes(run: Run) -> Table:
         said = (
             "–" if guard["credit"] == "group_advantage" else "none" if guard["guard"] is None else str(guard["guard"])
         )
-        for row in run.tables.rows("failures", arm=arm):
-            unit = UNITS.get(row["metric"], "fraction")
-            spread = Cell.interval(Interval(row["late"], row["low"], row["high"]), unit)
-            rows.append(
-                [
-                    Cell(run.tables.label(arm)),
-                    Cell(said),
-                    Cell(NAMES[row["metric"]]),
-                    Cell.value(row["early"], unit),
-                    spread,
-                ]
-            )
-    caption = "Means over the first and the last five steps; in brackets the smallest and largest seed."
-    return run.table("failures", caption, ["arm", "guard", "training rollouts", "first", "last"], rows)
+        found = {row["metric"]: row for row in run.tables.rows("failures", arm=arm)}
+        cells = [_change(found.get(name), unit) for name, (_, unit) in SHOWN.items()]
+        rows.append([Cell(run.tables.label(arm)), Cell(said), *cells])
+    caption = "Training rollouts: mean of the first five steps → mean of the last five, over seeds."
+    return run.table("failures", caption, ["arm", "guard", *(title for title, _ in SHOWN.values())], rows)
+
+
+def _change(row: Row | None, unit: str) -> Cell:
+    if row is None:
+        return Cell("–", numeric=True)
+    early, late = (number(row[end], unit, suffix=False) for end in ("early", "late"))
+    return Cell(f"{early} → {late}", numeric=True)
 
 
 def _questions(run: Run, asking: dict[str, ArmSettings]) -> Table:
@@ -100,9 +97,12 @@ def _questions(run: Run, asking: dict[str, ArmSettings]) -> Table:
         against = {"arm": arm, "other": other, "step": last}
         for metric, unit in (("pass@1", "difference"), ("finished", "difference"), ("length", "token difference")):
             cells.append(_difference(run, "pairs", against | {"metric": metric}, unit))
-        rows.append([Cell(str(settings.question)), Cell(settings.label), *cells])
-    header = ["question", "arm", "pass@1 − baseline", "pass@1 − main arm", "finished − main arm", "length − main arm"]
-    caption = f"Step {last}, paired differences with interval: points, tokens. Main arm: the one with the same scorer."
+        rows.append([Cell(f"{settings.question} ({settings.label})"), *cells])
+    header = ["question (arm)", "to baseline", "to main arm", "finished", "length"]
+    caption = (
+        f"Step {last}: pass@1 minus the baseline's; then pass@1, finishing share (points) and length (tokens) minus"
+        " those of the main arm with the same scorer. Paired, with interval."
+    )
     return run.table("pairs", caption, header, rows)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepcredit.evaluation.statistics import Interval
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Html, Note, Prose, Section, Table
 from stepcredit.reporting.csvfiles import Row
@@ -12,6 +14,7 @@ from stepcredit.reporting.trace_markup import picks_markup
 from stepcredit.reporting.traces import choose, read_traces
 
 QUESTION = "What does shaping reward, and does the potential rise where the reasoning gets closer to an answer?"
+OTHERS = ("after the first paragraph", "within puzzles")
 PUBLISHED = "The write-up reports 0.57 for one checkpoint of another model."
 
 
@@ -23,7 +26,8 @@ def section(run: Run) -> Section:
             "Each point a boundary of a held-out rollout; thick the means of bins of equally many points. Left, the"
             f" continuation may go on reasoning; right, the answer is sampled at once. {PUBLISHED}",
         ),
-        _correlations(run),
+        _correlations(run, ("all",)),
+        Details("The same after the first paragraph, and within puzzles", [_correlations(run, OTHERS)]),
         Note(
             "Intervals resample puzzles, whose boundaries share an answer bank. Within puzzles, each point is taken"
             " less its puzzle's mean: what is left is whether the potential tells the stages of a search apart, not"
@@ -51,7 +55,7 @@ def _answer(run: Run) -> str:
     return f"{said}."
 
 
-def _correlations(run: Run) -> Table:
+def _correlations(run: Run, subsets: Sequence[str]) -> Table:
     rows = [
         [
             Cell("SFT" if row["checkpoint"] == "sft" else run.tables.label(row["checkpoint"])),
@@ -63,6 +67,7 @@ def _correlations(run: Run) -> Table:
             Cell(str(row["points"]), numeric=True),
         ]
         for row in run.tables.rows("signal")
+        if row["boundaries"] in subsets
     ]
     header = ["checkpoint", "step", "scorer", "success of", "boundaries", "Spearman", "points"]
     return run.table("signal", f"Potential against sampled success rates. {PUBLISHED}", header, rows)
