@@ -187,6 +187,15 @@ def test_a_continuation_beyond_the_cap_of_the_whole_completion_is_no_success() -
     assert continuations.sample([prefix])[0].tokens == 10  # what the cap leaves of them
 
 
+def test_a_prefix_that_fills_the_cap_is_not_continued() -> None:
+    tokens = Piecewise()
+    full = Prefix(PUZZLE, tokens.ids(["Go"]), tokens.ids(["<reasoning>", *["try"] * 7]))
+    short = Prefix(PUZZLE, tokens.ids(["Go"]), tokens.ids(["<reasoning>", "good"]))
+    outcomes = Continuations(Coin(tokens), tokens, 2, 1.0, max_new_tokens=8, seed=0).sample([full, short, full])
+    assert [outcome.successes for outcome in outcomes] == [0, 2, 0]
+    assert [outcome.tokens for outcome in outcomes] == [0, 10, 0]
+
+
 def test_a_moving_average_keeps_its_share_of_itself() -> None:
     average, policy = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
     with torch.no_grad():

@@ -100,7 +100,7 @@ def read_traces(path: Path) -> list[Trace]:
 
 
 def choose(traces: Sequence[Trace], seed: str) -> list[Pick]:
-    """One pick a rule, each another trace; `seed` is that of the random one."""
+    """One pick a rule; `seed` is that of the random one. Two rules may choose the same trace."""
     right = [trace for trace in traces if trace.reward > 0]
     wrong = [trace for trace in traces if not trace.reward > 0]
     needless = [trace for trace in right if trace.needless < 0]

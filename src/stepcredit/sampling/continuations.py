@@ -66,23 +66,26 @@ class Continuations:
     seed: int
 
     def sample(self, prefixes: Sequence[Prefix]) -> list[Outcome]:
-        """The outcome of each prefix, in order."""
-        if not prefixes:
-            return []
-        starts = [prefix.prompt_ids + prefix.completion_ids for prefix in prefixes]
-        completions = self.sampler.generate(
-            [start for start in starts for _ in range(self.samples)],
-            seeds=[
-                derive_seed(self.seed, "continuation", *start, sample)
-                for start in starts
-                for sample in range(self.samples)
-            ],
-            temperature=self.temperature,
-            max_new_tokens=self.max_new_tokens,
+        """The outcome of each prefix, in order; a prefix that fills the cap has no continuations."""
+        short = [prefix for prefix in prefixes if len(prefix.completion_ids) < self.max_new_tokens]
+        if not short:
+            return [Outcome(0, 0, 0) for _ in prefixes]
+        starts = [prefix.prompt_ids + prefix.completion_ids for prefix in short for _ in range(self.samples)]
+        completions = iter(
+            self.sampler.generate(
+                starts,
+                seeds=[
+                    derive_seed(self.seed, "continuation", *start, index % self.samples)
+                    for index, start in enumerate(starts)
+                ],
+                temperature=self.temperature,
+                max_new_tokens=self.max_new_tokens,
+            )
         )
+        outcomes = (self._outcome(prefix, [next(completions) for _ in range(self.samples)]) for prefix in short)
         return [
-            self._outcome(prefix, completions[index * self.samples : (index + 1) * self.samples])
-            for index, prefix in enumerate(prefixes)
+            next(outcomes) if len(prefix.completion_ids) < self.max_new_tokens else Outcome(0, 0, 0)
+            for prefix in prefixes
         ]
 
     def _outcome(self, prefix: Prefix, continuations: Sequence[Completion]) -> Outcome:
