@@ -36,6 +36,7 @@ include: "rules/rl.smk"
 include: "rules/evaluate.smk"
 include: "rules/stability.smk"
 include: "rules/parity.smk"
+include: "rules/signal.smk"
 include: "rules/report.smk"
 include: "rules/audit.smk"
 

@@ -29,9 +29,8 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
-ARMS = list(CONFIG.arms)
-SEEDS = CONFIG.seeds
-STEPS = [step for step in CONFIG.evaluation.steps if step > 0]
+RUNS = [(arm, seed) for arm in CONFIG.arms for seed in CONFIG.seeds_of(arm)]
+STEPS = CONFIG.trained_steps
 RATES = CONFIG.sweep.learning_rates
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
@@ -83,6 +82,8 @@ def drift_job(wildcards):
 
 def mismatch_cost_job(wildcards):
     return jobs.mismatch_cost_job(CONFIG).canonical_json()
+
+
 def parity_job(wildcards):
     return jobs.parity_job(CONFIG, wildcards.model).canonical_json()
 
@@ -104,6 +105,10 @@ def audited_model(wildcards):
     )
     directory = {"sft": "sft/model", "rl": last, "random": "parity/random_model"}
     return f"{CONFIG.outdir}/{directory[wildcards.model]}/model.safetensors"
+
+
+def signal_job(wildcards):
+    return jobs.signal_job(CONFIG).canonical_json()
 
 
 def tables_settings(wildcards):

@@ -14,19 +14,24 @@ rule tables:
                 file=["metrics", "timings", "validation"],
             ),
         ],
-        rl=expand(
-            "<results>/rl/{arm}/seed{seed}/{file}.parquet",
-            arm=ARMS,
-            seed=SEEDS,
-            file=["metrics", "timings"],
-        ),
+        rl=[
+            f"<results>/rl/{arm}/seed{seed}/{file}.parquet"
+            for arm, seed in RUNS
+            for file in ["metrics", "timings"]
+        ],
         evaluation=[
             rules.evaluate_sft.output.rollouts,
-            *expand(
-                "<results>/eval/{arm}/seed{seed}/step{step}.parquet",
-                arm=ARMS,
-                seed=SEEDS,
-                step=STEPS,
+            *(
+                f"<results>/eval/{arm}/seed{seed}/step{step}.parquet"
+                for arm, seed in RUNS
+                for step in CONFIG.steps_of(arm)
+            ),
+        ],
+        signal=[
+            rules.signal_sft.output.boundaries,
+            *(
+                f"<results>/signal/{arm}/seed{CONFIG.seeds[0]}/step{STEPS[-1]}.parquet"
+                for arm in CONFIG.signal.arms
             ),
         ],
         stability=[
@@ -147,10 +152,10 @@ rule report:
         tables=rules.tables.output.tables,
         claims=rules.claims.output.claims,
         figures=[*rules.figures.output.figures, rules.figures.output.alt],
-        rollouts=expand(
-            "<results>/rl/{arm}/seed{seed}/rollouts.parquet", arm=ARMS, seed=SEEDS
-        ),
         playground=rules.fingerprint_losses.output.playground,
+        rollouts=[
+            f"<results>/rl/{arm}/seed{seed}/rollouts.parquet" for arm, seed in RUNS
+        ],
     output:
         page=report(
             "<results>/report.html",

@@ -26,6 +26,33 @@ def test_the_default_and_the_smoke_configuration_are_valid():
     assert load_config(DEFAULT, ROOT / "config" / "smoke.yaml").outdir == "results/smoke"
 
 
+@pytest.mark.parametrize("name", ["extended", "steps", "hard"])
+def test_the_other_configurations_are_valid_over_the_default(name):
+    config = load_config(DEFAULT, ROOT / "config" / f"{name}.yaml")
+    assert config.arms["frozen"] == load_config(DEFAULT).arms["frozen"]
+
+
+def test_every_open_question_has_an_arm():
+    arms = load_config(DEFAULT, ROOT / "config" / "extended.yaml").arms
+    asked = [arm for arm in arms.values() if arm.question]
+    assert len(asked) == len(arms) - 3
+    plain = arms["frozen"].shaping
+    changed = {
+        name for arm in asked for name, value in arm.shaping.model_dump().items() if value != getattr(plain, name)
+    }
+    assert changed == type(plain).model_fields.keys() - {"temperature", "clip", "continuations"}
+    assert {arm.credit for arm in asked} == {"contrastive_potential", "reference_likelihood", "prefix_value"}
+    assert "average" in {arm.scorer.model for arm in asked if arm.scorer}
+
+
+def test_an_arm_may_have_some_of_the_seeds_and_steps():
+    config = changed(arms={"frozen": {"seeds": 2, "steps": [20, 40]}})
+    assert config.seeds_of("frozen") == [0, 1]
+    assert config.seeds_of("moving") == [0, 1, 2]
+    assert config.steps_of("frozen") == [20, 40]
+    assert config.steps_of("moving") == [10, 20, 30, 40]
+
+
 def test_the_default_file_spells_out_every_default():
     assert load_config(DEFAULT) == Config(arms=load_config(DEFAULT).arms)
 
@@ -74,6 +101,11 @@ def test_a_misspelt_value_names_the_known_ones():
         ({"arms": {"baseline": {"scorer": {"model": "frozen"}}}}, "takes no scorer"),
         ({"arms": {"lonely": {"label": "x", "credit": "contrastive_potential"}}}, "needs a scorer"),
         ({"arms": {"Bad name": {"label": "x", "credit": "group_advantage"}}}, "a name is lower-case"),
+        ({"arms": {"baseline": {"seeds": 1}}}, "the baseline has all seeds and steps"),
+        ({"arms": {"frozen": {"steps": [10, 20]}}}, "arms.frozen.steps must be some of [10, 20, 30, 40]"),
+        ({"arms": {"frozen": {"steps": [40, 20]}}}, "arms.frozen.steps must be some of"),
+        ({"arms": {"frozen": {"shaping": {"reference_answer": "allways"}}}}, 'did you mean "always"?'),
+        ({"signal": {"arms": ["absent"]}}, 'signal.arms names "absent"'),
         ({"arms": {"nolabel": {"credit": "group_advantage"}}}, "arms.nolabel.label is missing"),
     ],
 )

@@ -42,6 +42,8 @@ class SyntheticSource(Section):
     largest_intermediate: Positive = 100
     demonstrations: Positive = 40_000
     dirty_share: Share = 0.1
+    style: Literal["attempts", "steps"] = "attempts"
+    """What a paragraph of a demonstration is: a whole attempt, or one operation with the numbers that remain."""
 
     @model_validator(mode="after")
     def _ordered(self) -> SyntheticSource:
@@ -199,14 +201,19 @@ class SweepSettings(Section):
 
 
 class ScorerSettings(Section):
-    """Which model scores the answers (`frozen`: the SFT checkpoint, `moving`: the current policy), and how."""
+    """Which model scores the answers, and how.
 
-    model: Literal["frozen", "moving"]
+    `frozen`: the SFT checkpoint; `moving`: the current policy; `average`: a moving average of the policy's weights.
+    """
+
+    model: Literal["frozen", "moving", "average"]
     kind: Literal["tree"] = "tree"
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Of the moving average: the share of itself that it keeps at each step."""
 
 
 class ShapingSettings(Section):
-    """Contrastive potential shaping (SPEC section 4)."""
+    """Shaping by a potential (SPEC section 4); the defaults are the write-up's method as it stands."""
 
     beta: float = 0.1
     gamma: float = 0.99
@@ -214,22 +221,46 @@ class ShapingSettings(Section):
     clip: Rate = 5.0
     max_paragraph_len: Positive | None = 32
     """Longest paragraph in tokens (128 at paper scale); null: no guard against reward hacking."""
+    unit: Literal["paragraph", "sentence"] = "paragraph"
+    """What is credited: what blank lines part, or sentences too."""
+    reference_answer: Literal["never", "all_incorrect", "always"] = "never"
+    """Groups whose bank holds a reference answer among the correct ones."""
+    leave_own_out: bool = False
+    """Leave the rollout's own answer out of the bank that it is scored with."""
+    length_normalised: bool = False
+    """Divide an answer's log-likelihood by its number of tokens."""
+    first_paragraph: Literal["empty_reasoning", "prompt", "unshaped"] = "empty_reasoning"
+    """What the first paragraph is measured from: an empty reasoning, the prompt alone, or nothing."""
+    closing_tag: bool = False
+    """Whether `</reasoning>` carries the shaping of the last paragraph."""
+    well_formed_only: bool = False
+    """Whether malformed and truncated rollouts keep the group advantage alone."""
+    continuations: Positive = 4
+    """Of `prefix_value`: how many are sampled at each boundary."""
 
 
 class ArmSettings(Section):
     """A named RL configuration."""
 
     label: str
-    credit: Literal["group_advantage", "raw_reward", "contrastive_potential"]
+    credit: Literal["group_advantage", "raw_reward", "contrastive_potential", "reference_likelihood", "prefix_value"]
     scorer: ScorerSettings | None = None
     shaping: ShapingSettings | None = None
+    question: str | None = None
+    """What an arm beside the main ones asks: the report shows it under failure modes and open questions."""
+    seeds: Positive | None = None
+    """How many of the seeds at most, the first ones; null: all."""
+    steps: Annotated[list[Positive], Field(min_length=1)] | None = None
+    """Some of the evaluated steps, the last one among them; null: all."""
 
     @model_validator(mode="after")
     def _scorer_fits_credit(self) -> ArmSettings:
-        if self.credit != "contrastive_potential" and (self.scorer or self.shaping):
+        if self.credit in ("group_advantage", "raw_reward") and (self.scorer or self.shaping):
             raise ValueError(f'credit "{self.credit}" takes no scorer and no shaping')
-        if self.credit == "contrastive_potential" and not (self.scorer and self.shaping):
-            raise ValueError('credit "contrastive_potential" needs a scorer and shaping')
+        if self.credit in ("contrastive_potential", "reference_likelihood") and not (self.scorer and self.shaping):
+            raise ValueError(f'credit "{self.credit}" needs a scorer and shaping')
+        if self.credit == "prefix_value" and (self.scorer or not self.shaping):
+            raise ValueError('credit "prefix_value" needs shaping and takes no scorer: it samples')
         return self
 
 
@@ -243,6 +274,8 @@ class EvaluationSettings(Section):
     max_new_tokens: Positive = 448
     max_concurrent: Positive = 256
     seed: int = 0
+    cap_shares: list[Annotated[float, Field(gt=0, le=1)]] = [0.25, 0.375, 0.5, 0.75, 1.0]
+    """Smaller token caps, as shares of `max_new_tokens`, at which the same completions are judged again."""
 
     @model_validator(mode="after")
     def _steps_ordered(self) -> EvaluationSettings:
@@ -308,6 +341,24 @@ class ParitySettings(Section):
     ablation: ParityAblationSettings = ParityAblationSettings()
 
 
+class SignalSettings(Section):
+    """Does the potential mean anything? At boundaries of held-out rollouts it is set against sampled success rates."""
+
+    arms: list[Name] = ["baseline"]
+    """Arms whose last checkpoint (first seed) is looked at, beside the SFT checkpoint."""
+    puzzles: Positive = 64
+    rollouts: Annotated[int, Field(ge=2)] = 8
+    """Of each puzzle: the group whose answers are the bank."""
+    boundaries: Positive = 200
+    """How many boundaries are drawn, of groups with right and wrong answers."""
+    continuations: Positive = 20
+    temperature: Rate = 1.0
+    max_concurrent: Positive = 128
+    shaping: ShapingSettings = ShapingSettings()
+    """What the potential is computed with."""
+    seed: int = 0
+
+
 class StatisticsSettings(Section):
     """Bootstrap over puzzles nested in seeds."""
 
@@ -335,6 +386,7 @@ class Config(Section):
     seeds: Annotated[list[int], Field(min_length=1)] = [0, 1, 2]
     evaluation: EvaluationSettings = EvaluationSettings()
     stability: StabilitySettings = StabilitySettings()
+    signal: SignalSettings = SignalSettings()
     statistics: StatisticsSettings = StatisticsSettings()
     parity: ParitySettings = ParitySettings()
     report: ReportSettings = ReportSettings()
@@ -345,6 +397,11 @@ class Config(Section):
             raise ValueError(f'baseline is "{self.baseline}", which is not one of the arms: {", ".join(self.arms)}')
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds must differ from each other")
+        for name, arm in self.arms.items():
+            self._subset_fits(name, arm)
+        for name in self.signal.arms:
+            if name not in self.arms:
+                raise ValueError(f'signal.arms names "{name}", which is not one of the arms: {", ".join(self.arms)}')
         longest = max(self.rl.max_new_tokens, self.evaluation.max_new_tokens)
         if longest >= self.sampler.max_model_len:
             raise ValueError(
@@ -354,6 +411,26 @@ class Config(Section):
         if self.model.pretrained is None and self.sampler.max_model_len > self.model.max_positions:
             raise ValueError("sampler.max_model_len must not exceed model.max_positions")
         return self
+
+    def _subset_fits(self, name: str, arm: ArmSettings) -> None:
+        """The baseline has all seeds and steps, and every arm the last step, so that all can be compared."""
+        if name == self.baseline and (arm.seeds or arm.steps):
+            raise ValueError(f"arms.{name}: the baseline has all seeds and steps, leave `seeds` and `steps` out")
+        every = self.trained_steps
+        if arm.steps and arm.steps != [step for step in every if step in arm.steps or step == every[-1]]:
+            raise ValueError(f"arms.{name}.steps must be some of {every}, in that order, each once, the last included")
+
+    @property
+    def trained_steps(self) -> list[int]:
+        """The evaluated steps but 0, which is the SFT checkpoint."""
+        return [step for step in self.evaluation.steps if step > 0]
+
+    def seeds_of(self, arm: str) -> list[int]:
+        return self.seeds[: self.arms[arm].seeds]
+
+    def steps_of(self, arm: str) -> list[int]:
+        """The steps after which an arm is evaluated."""
+        return self.arms[arm].steps or self.trained_steps
 
 
 # -- loading, with errors that help -------------------------------------------------------------------------------

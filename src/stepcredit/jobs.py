@@ -17,6 +17,7 @@ from stepcredit.config import (
     SamplerSettings,
     Section,
     SFTSettings,
+    SignalSettings,
 )
 from stepcredit.stability_settings import EXACT, MismatchSettings, StabilitySettings
 
@@ -87,14 +88,23 @@ class MismatchCostJob(Section):
     repeats: Positive
 
 
+class SignalJob(Section):
+    """Everything that the look at the potential of one checkpoint reads."""
+
+    signal: SignalSettings
+    """Without the list of arms."""
+    max_new_tokens: Positive
+    sampler: SamplerSettings
+
+
 def sft_job(config: Config) -> SFTJob:
     return SFTJob(model=config.model, sft=config.sft, largest_number=config.data.synthetic.largest_intermediate)
 
 
 def rl_job(config: Config, arm: str) -> RLJob:
-    """An arm of the report: every step of the evaluation but 0, which is the SFT checkpoint."""
-    steps = [step for step in config.evaluation.steps if step > 0]
-    return RLJob(arm=config.arms[arm], rl=config.rl, sampler=config.sampler, steps=steps)
+    """An arm of the report. A job does not see how many seeds the arm has, or what question it answers."""
+    settings = config.arms[arm].model_copy(update={"seeds": None, "steps": None, "question": None})
+    return RLJob(arm=settings, rl=config.rl, sampler=config.sampler, steps=config.trained_steps)
 
 
 def sweep_job(config: Config) -> RLJob:
@@ -133,6 +143,11 @@ def evaluation_job(config: Config) -> EvaluationJob:
 def validation_job(config: Config) -> EvaluationJob:
     """Of validation puzzles, for the sweep."""
     return _evaluation_job(config, config.sweep.samples)
+
+
+def signal_job(config: Config) -> SignalJob:
+    settings = config.signal.model_copy(update={"arms": []})
+    return SignalJob(signal=settings, max_new_tokens=config.rl.max_new_tokens, sampler=config.sampler)
 
 
 def _evaluation_job(config: Config, samples: int) -> EvaluationJob:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from piecewise import PROMPT, PUZZLE, Piecewise, group, rollout
+from words import BAD, CORRECT, GOOD, INCORRECT, WordScorer
 
 from stepcredit.config import ShapingSettings
 from stepcredit.credit.contrastive_potential import (
     ContrastivePotential,
     contrastive_potential,
     log_mean_exp,
-    shaping,
 )
+from stepcredit.credit.potential_shaping import shaping
 from stepcredit.rollouts import Group
-from stepcredit.scoring.scorer import LogLikelihoods, ScoringCost, ScoringRequest
+from stepcredit.scoring.scorer import LogLikelihoods
 
 
 def test_log_mean_exp_worked_by_hand() -> None:
@@ -82,47 +83,6 @@ def test_undiscounted_shaping_adds_up_to_the_whole_rise(potential: list[float]) 
 
 
 SETTINGS = ShapingSettings(beta=0.1, gamma=0.99, temperature=1.0, clip=5.0, max_paragraph_len=4)
-
-CORRECT, INCORRECT = "3+5", "2"
-GOOD = [
-    "<reasoning>",
-    "try",
-    "\n\n",
-    "good",
-    "\n\n",
-    "</reasoning>",
-    "\n",
-    "<solution>",
-    CORRECT,
-    "</solution>",
-]
-BAD = ["<reasoning>", "bad", "</reasoning>", "\n", "<solution>", INCORRECT, "</solution>"]
-
-
-LEVEL = {"<reasoning>": 1.0, "try": 1.0, "good": 3.0, "bad": -9.0, "word": 2.0}
-
-
-class WordScorer:
-    """A correct answer has the level of the last word before the template, an incorrect one 0."""
-
-    def __init__(self, tokens: Piecewise) -> None:
-        self.tokens = tokens
-        self.asked: list[tuple[str, str]] = []
-
-    def score(self, requests: Sequence[ScoringRequest]) -> tuple[list[LogLikelihoods], ScoringCost]:
-        scores = [self._score(request) for request in requests]
-        return scores, ScoringCost(sum(map(len, requests)), scorings_unique=7, tokens_computed=99)
-
-    def _score(self, request: ScoringRequest) -> LogLikelihoods:
-        assert self.tokens.decode(request.template) == "</reasoning>\n<solution>"
-        result = np.zeros((len(request.boundaries), len(request.answers)))
-        for row, boundary in enumerate(request.boundaries):
-            level = LEVEL[self.tokens.pieces(request.trunk[:boundary])[-1]]
-            for column, answer in enumerate(map(self.tokens.decode, request.answers)):
-                self.asked.append((self.tokens.decode(request.trunk[:boundary]), answer))
-                result[row, column] = level if answer == CORRECT + "</solution>" else 0.0
-        return result
-
 
 Scheme = Callable[..., tuple[ContrastivePotential, Piecewise, WordScorer]]
 

@@ -24,6 +24,7 @@ ROLLOUT: dict[str, Any] = {
     "tokens": 9,
     "advantage": 0.5,
     "paragraphs": [{"text": "1 + 2", "tokens": 3, "potential_before": 0.0, "potential_after": 0.5, "shaping": 0.05}],
+    "likelihoods": [[-1.5], [-0.5]],
     "bank": [{"answer": "1 + 2 + 3", "correct": True, "count": 4}],
 }
 UNSCORED = [{"text": "1 + 2", "tokens": 3, "potential_before": None, "potential_after": None, "shaping": None}]
@@ -37,7 +38,15 @@ def problems(tmp_path: Path, kind: str, *rows: dict[str, Any], table: pa.Table |
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"answer": None}, {"bank": []}, {"bank": None}, {"paragraphs": UNSCORED}, {"paragraphs": []}],
+    [
+        {},
+        {"answer": None},
+        {"bank": []},
+        {"bank": None},
+        {"likelihoods": None},
+        {"paragraphs": UNSCORED},
+        {"paragraphs": []},
+    ],
     ids=str,
 )
 def test_rollouts_fit_with_and_without_potentials_answers_and_bank(tmp_path: Path, changes: dict[str, Any]):

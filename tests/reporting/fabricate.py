@@ -38,6 +38,14 @@ CONFIG: dict[str, Any] = {
             "scorer": {"model": "moving"},
             "shaping": {},
         },
+        "no_guard": {
+            "label": "No guard",
+            "credit": "contrastive_potential",
+            "scorer": {"model": "frozen"},
+            "shaping": {"max_paragraph_len": None},
+            "question": "What does the guard prevent?",
+            "seeds": 1,
+        },
     },
     "evaluation": {"steps": [0, 10, 20, 30, 40]},
     "statistics": {"resamples": 300},
@@ -65,17 +73,21 @@ def fabricate(root: Path, overrides: dict[str, Any] | None = None) -> Config:
     _parity(root, config, generator)
     for arm, settings in config.arms.items():
         shaped = settings.scorer is not None
-        for seed in config.seeds:
+        for seed in config.seeds_of(arm):
             folder = root / f"rl/{arm}/seed{seed}"
             _write(folder / "metrics.parquet", metrics(generator, STEPS, shaped, LIFT.get(arm, 0.1)))
             _write(folder / "timings.parquet", timings(generator, STEPS, shaped))
             _write(folder / "rollouts.parquet", rollouts(generator, shaped))
             _json(folder / "manifest.json", manifest(f"rl/{arm}/seed{seed}", seed))
-            for step in config.evaluation.steps[1:]:
+            for step in config.steps_of(arm):
                 lift = LIFT.get(arm, 0.1) * (1 - np.exp(-step / 12)) + generator.normal(0, 0.008)
                 frame = samples(difficulty, lift, generator, config.evaluation.samples)
                 _write(root / f"eval/{arm}/seed{seed}/step{step}.parquet", frame)
     fabricate_stability(root, config, lambda lift, count: samples(difficulty, lift, generator, count))
+    _write(root / "signal/sft/step0.parquet", boundaries(generator))
+    for arm in config.signal.arms:
+        last = config.evaluation.steps[-1]
+        _write(root / f"signal/{arm}/seed{config.seeds[0]}/step{last}.parquet", boundaries(generator))
     return config
 
 
@@ -132,6 +144,8 @@ def metrics(generator: np.random.Generator, steps: int, shaped: bool, lift: floa
             "length": 104 + (45 if shaped else 22) * rise + 4 * noise[4],
             "length_max": 300 + 10 * noise[5],
             "at_cap": 0.003,
+            "paragraphs": 5.0,
+            "paragraph_length": 20 + 2 * noise[4],
             "entropy": 0.55 - 0.2 * rise + 0.01 * noise[6],
             "mean_ratio": 1.0,
             "mismatch_kl": 2e-7,
@@ -200,12 +214,43 @@ def rollouts(generator: np.random.Generator, shaped: bool) -> pd.DataFrame:
                         "shaping": float(generator.normal()) if shaped else None,
                     }
                 ],
-                "bank": [{"answer": "3 + 4", "correct": bool(sample % 2), "count": 1}],
+                "likelihoods": [[-2.0, -1.0], [-0.5, -1.5]] if shaped else None,
+                "bank": [
+                    {"answer": "3 + 4", "correct": True, "count": 1},
+                    {"answer": "3 * <b>4</b>", "correct": False, "count": 2},
+                ],
             }
             for step in (10, 40)
             for sample in range(4)
         ]
     )
+
+
+def boundaries(generator: np.random.Generator) -> pd.DataFrame:
+    """Boundaries of held-out rollouts, their success rates higher where the potential is."""
+    rows = []
+    for index in range(60):
+        potential = float(generator.normal(0, 2))
+        rate = 1 / (1 + np.exp(-potential))
+        rows.append(
+            {
+                "puzzle": index // 4,
+                "nums": [3, 4, 5],
+                "target": 12,
+                "sample": index % 2,
+                "boundary": index % 4,
+                "boundaries": 4,
+                "prefix_tokens": 1 + 20 * (index % 4),
+                "potential_frozen": potential,
+                "potential_moving": potential + float(generator.normal(0, 1)),
+                "continuations": 20,
+                "successes": int(generator.binomial(20, rate)),
+                "finished": 20,
+                "answers_right": int(generator.binomial(20, rate / 2)),
+                "tokens": 900,
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def manifest(stage: str, seed: int) -> dict[str, Any]:

@@ -160,6 +160,44 @@ def test_a_cache_hit_contradicts_the_claim_that_there_are_none(tmp_path):
         assert verdict(tables, 13)["verdict"] == expected
 
 
+def test_the_correlation_is_judged_by_answers_sampled_from_the_sft_checkpoint(tmp_path):
+    columns = ["checkpoint", "step", "scorer", "against", "boundaries", "mean", "low", "high"]
+    others = [
+        ["sft", 0, "frozen", "continuations", "all", 0.1, 0.05, 0.2],
+        ["base", 40, "frozen", "answers", "all", 0, 0, 0],
+    ]
+    for low, high, expected in (
+        (0.5, 0.7, "reproduced"),
+        (0.3, 0.7, "inconclusive"),
+        (0.1, 0.3, "contradicted"),
+        (None, None, "not run"),
+    ):
+        ours = ["sft", 0, "frozen", "answers", "all", low, low, high]
+        tables = small_tables(tmp_path, [*others, ours], "signal", columns)
+        assert verdict(tables, 11)["verdict"] == expected
+
+
+@pytest.mark.parametrize(
+    ("longer", "falls", "stands", "expected"),
+    [
+        ((20, 40), (-0.3, -0.2), (0.05, 0.1), "reproduced"),
+        ((20, 40), (0.05, 0.1), (0.05, 0.1), "contradicted"),
+        ((20, 40), (-0.3, -0.2), (-0.3, -0.2), "contradicted"),
+        ((-5, 40), (-0.3, -0.2), (0.05, 0.1), "inconclusive"),
+    ],
+)
+def test_the_collapse_without_the_guard_needs_all_its_parts(tmp_path, longer, falls, stands, expected):
+    def row(arm, other, low, high):
+        return [arm, other, 40, "length" if other == "still" else "pass@1", (low + high) / 2, low, high, 1]
+
+    columns = ["arm", "other", "step", "metric", "mean", "low", "high", "seeds"]
+    tables = small_tables(tmp_path, [row("free", "still", *longer)], "pairs", columns)
+    gains = [row("free", 0, *falls), row("still", 0, *stands)]
+    names = ["arm", "from_step", *columns[2:]]
+    write_rows(tmp_path / "gains.csv", names, [dict(zip(names, gain, strict=True)) for gain in gains])
+    assert verdict(tables, 10)["verdict"] == expected
+
+
 def test_an_unreadable_list_of_published_numbers_is_the_users_to_mend(tmp_path):
     with pytest.raises(UserError, match=r"nowhere\.yaml"):
         write_claims(tmp_path, tmp_path / "nowhere.yaml", tmp_path / "claims.json")

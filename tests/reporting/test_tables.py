@@ -139,7 +139,7 @@ def test_metrics_of_shaping_are_absent_for_the_baseline_and_duplicates_are_count
     tables = Tables(finished_run / "tables")
     assert not tables.rows("training", arm="baseline", metric="shaping_mean")
     assert tables.rows("training", arm="frozen", metric="shaping_mean")
-    assert [row["arm"] for row in tables.rows("deduplication")] == ["frozen", "moving"]
+    assert [row["arm"] for row in tables.rows("deduplication")] == ["frozen", "moving", "no_guard"]
     row = tables.row("deduplication", arm="frozen")
     assert row["mean"] == pytest.approx(1 - row["unique"] / row["scorings"], abs=1e-6)
     assert row["mean"] == pytest.approx(0.13, abs=0.002)

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from stepcredit.config import ArmSettings, ModelSettings, RLSettings, SamplerSettings
+from stepcredit.config import ArmSettings, ModelSettings, RLSettings, SamplerSettings, ScorerSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.jobs import RLJob
 from stepcredit.modeling.model import build_model, save_model
@@ -20,6 +20,12 @@ FROZEN = ArmSettings(
     scorer={"model": "frozen"},
     shaping={"max_paragraph_len": 8},
 )
+AVERAGE = FROZEN.model_copy(update={"scorer": ScorerSettings(model="average", decay=0.5)})
+SAMPLED = ArmSettings(
+    label="sampled",
+    credit="prefix_value",
+    shaping={"beta": 1.0, "gamma": 1.0, "max_paragraph_len": 8, "continuations": 2},
+)
 PUZZLES = [Puzzle((3, 5, 2), 16), Puzzle((4, 6, 2), 12), Puzzle((7, 8, 9), 24), Puzzle((1, 2, 3), 9)]
 
 
@@ -31,9 +37,9 @@ def checkpoint(tmp_path_factory):
     return directory
 
 
-def run(checkpoint, steps):
+def run(checkpoint, steps, arm=FROZEN):
     job = RLJob(
-        arm=FROZEN,
+        arm=arm,
         rl=RLSettings(
             prompts_per_step=2, rollouts_per_prompt=2, max_new_tokens=20, checkpoint_every=1, keep_rollouts_every=1
         ),
@@ -48,8 +54,9 @@ def outputs(directory):
     return [(directory / name).read_bytes() for name in names]
 
 
-def test_an_interrupted_run_resumes_to_the_same_bytes(checkpoint, tmp_path):
-    whole = run(checkpoint, [1, 2])
+@pytest.mark.parametrize("arm", [FROZEN, AVERAGE, SAMPLED], ids=["frozen", "average", "prefix value"])
+def test_an_interrupted_run_resumes_to_the_same_bytes(checkpoint, tmp_path, arm):
+    whole = run(checkpoint, [1, 2], arm)
     train_rl(whole, tmp_path / "state-a", {}, tmp_path / "a").finish()
 
     killed = RLTrainer(whole)

@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 from smoke_dag import ROOT, planned, prepare, snakemake
 
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import grade
+from stepcredit.credit.contrastive_potential import contrastive_potential
 from stepcredit.reporting.names import FIGURES, TABLES, TIMING_TABLES
 
 pytestmark = pytest.mark.workflow
@@ -113,6 +115,32 @@ def test_arms_with_one_seed_start_from_the_same_rollouts(smoke):
         for arm in ("baseline", "frozen", "moving")
     ]
     assert first[0] == first[1] == first[2]
+
+
+def test_the_potential_of_a_kept_rollout_is_that_of_the_likelihoods_beside_it(smoke):
+    compared = 0
+    for arm in ("frozen", "moving", "no_guard"):
+        table = pd.read_parquet(smoke / f"results/smoke/rl/{arm}/seed0/rollouts.parquet")
+        for row in table[table.likelihoods.notna()].itertuples():
+            counts = np.array([answer["count"] for answer in row.bank])
+            right = np.array([answer["correct"] for answer in row.bank])
+            scores = np.stack(row.likelihoods)
+            sides = [np.repeat(scores[:, side], counts[side], axis=1) for side in (right, ~right)]
+            told = [row.paragraphs[0]["potential_before"], *(p["potential_after"] for p in row.paragraphs)]
+            assert contrastive_potential(*sides).tolist() == pytest.approx(told, abs=1e-9)
+            compared += 1
+    assert compared > 0
+
+
+def test_success_rates_are_sampled_at_boundaries_with_a_potential(smoke):
+    for name in ("sft/step0", "baseline/seed0/step2"):
+        table = pd.read_parquet(smoke / f"results/smoke/signal/{name}.parquet")
+        assert (table.successes <= table.finished).all()
+        assert (table[["finished", "answers_right"]].max(axis=1) <= table.continuations).all()
+        assert (table.boundary < table.boundaries).all()
+        assert table.potential_frozen.abs().max() <= 5
+        if name == "sft/step0":
+            assert table.potential_frozen.equals(table.potential_moving)
 
 
 def test_the_report_opens_offline_and_holds_the_numbers_of_the_tables(smoke):

@@ -6,7 +6,18 @@ import sys
 
 import typer
 
-from stepcredit.cli import audit, data, evaluation, fingerprint, parity, reporting, scoring, stability, training
+from stepcredit.cli import (
+    audit,
+    data,
+    evaluation,
+    fingerprint,
+    parity,
+    reporting,
+    scoring,
+    signal,
+    stability,
+    training,
+)
 from stepcredit.config import ConfigError
 from stepcredit.provenance.errors import UserError
 
@@ -15,7 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for topic in (data, training, evaluation, reporting, scoring, fingerprint, stability, parity, audit):
+for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit):
     app.add_typer(topic.commands)
 
 

@@ -62,6 +62,7 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "evaluate": _evaluate,
     "random-model": lambda config, _: jobs.random_model_job(config),
     "parity": lambda config, manifest: jobs.parity_job(config, _place(manifest)[-1].removesuffix(".parquet")),
+    "signal": lambda config, _: jobs.signal_job(config),
     "tables": lambda config, _: TablesSettings.from_config(config),
     "report": lambda config, _: config,
 }

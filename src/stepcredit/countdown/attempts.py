@@ -53,7 +53,9 @@ class PuzzleSpace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operand:
+class Operand:
+    """A number of a puzzle, or what a calculation with them gave."""
+
     value: int
     text: str
 
@@ -69,29 +71,29 @@ def attempts(nums: tuple[int, ...], largest_intermediate: int) -> tuple[Attempt,
 
     Sums and products are written smaller operand first, so that each fact of arithmetic has one form.
     """
-    start = tuple(_Operand(value=number, text=str(number)) for number in nums)
-    states: list[tuple[tuple[_Operand, ...], tuple[str, ...]]] = [(start, ())]
+    start = tuple(Operand(value=number, text=str(number)) for number in nums)
+    states: list[tuple[tuple[Operand, ...], tuple[str, ...]]] = [(start, ())]
     for _ in range(len(nums) - 1):
         states = [
             ((*rest, result), (*steps, step))
             for operands, steps in states
-            for left, right, rest in _pairs(operands)
-            for result, step in _combinations(left, right, largest_intermediate)
+            for left, right, rest in pairs(operands)
+            for result, step in combinations(left, right, largest_intermediate)
         ]
     found = {operands[0].text: Attempt(steps, operands[0].value, operands[0].text) for operands, steps in states}
     return tuple(found.values())
 
 
-def _pairs(
-    operands: tuple[_Operand, ...],
-) -> Iterator[tuple[_Operand, _Operand, tuple[_Operand, ...]]]:
+def pairs(
+    operands: tuple[Operand, ...],
+) -> Iterator[tuple[Operand, Operand, tuple[Operand, ...]]]:
     """Every pair of operands, the smaller value first, and the operands left over."""
     for first, second in itertools.combinations(range(len(operands)), 2):
         left, right = sorted((operands[first], operands[second]), key=lambda operand: operand.value)
         yield left, right, tuple(o for i, o in enumerate(operands) if i not in (first, second))
 
 
-def _combinations(small: _Operand, large: _Operand, largest: int) -> Iterator[tuple[_Operand, str]]:
+def combinations(small: Operand, large: Operand, largest: int) -> Iterator[tuple[Operand, str]]:
     """What two operands give, and the calculation as text: results are integers within 1..`largest`."""
     yield from _calculation(small, "+", large, small.value + large.value, largest)
     yield from _calculation(small, "*", large, small.value * large.value, largest)
@@ -101,8 +103,8 @@ def _combinations(small: _Operand, large: _Operand, largest: int) -> Iterator[tu
 
 
 def _calculation(
-    left: _Operand, operator: str, right: _Operand, value: int, largest: int
-) -> Iterator[tuple[_Operand, str]]:
+    left: Operand, operator: str, right: Operand, value: int, largest: int
+) -> Iterator[tuple[Operand, str]]:
     if 0 < value <= largest:
         text = f"{left.inside} {operator} {right.inside}"
-        yield _Operand(value, text), f"{left.value} {operator} {right.value} = {value}"
+        yield Operand(value, text), f"{left.value} {operator} {right.value} = {value}"

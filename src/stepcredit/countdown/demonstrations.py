@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -106,7 +107,7 @@ def demonstrate(puzzle: Puzzle, largest_intermediate: int, rng: random.Random) -
     if rng.random() < GUESS_SHARE:
         tried = search.failures(rng.choice(FAILURES_BEFORE_GUESSING), rng)
         paragraphs = [failure_text(attempt, puzzle.target) for attempt in tried]
-        return Demonstration(puzzle, tuple(paragraphs), _guess(search, tried, rng).answer, kind="guessed")
+        return Demonstration(puzzle, tuple(paragraphs), guess(search, tried, rng).answer, kind="guessed")
     tried = search.failures(rng.choice(FAILURES_BEFORE_FINDING), rng)
     found = rng.choice(search.right)
     paragraphs = [failure_text(attempt, puzzle.target) for attempt in tried]
@@ -115,17 +116,26 @@ def demonstrate(puzzle: Puzzle, largest_intermediate: int, rng: random.Random) -
 
 def failure_text(attempt: Attempt, target: int) -> str:
     """The paragraph of an attempt that misses the target."""
-    direction = "low" if attempt.value < target else "high"
-    gap = abs(attempt.value - target)
-    return f"{_try(attempt)} Too {direction} by {gap if gap <= FAR else 'far'}."
+    return f"{_try(attempt)} {miss_text(attempt.value, target)}"
+
+
+def miss_text(value: int, target: int) -> str:
+    """How far a value is from the target, in words: `Too low by 4.`, `Too high by far.`"""
+    direction = "low" if value < target else "high"
+    gap = abs(value - target)
+    return f"Too {direction} by {gap if gap <= FAR else 'far'}."
 
 
 def _try(attempt: Attempt) -> str:
     return f"Try {', '.join(attempt.steps)}."
 
 
-def _guess(search: Search, tried: list[Attempt], rng: random.Random) -> Attempt:
-    """What a trace that stops submits; a puzzle without wrong attempts is always guessed right."""
+def guess(search: Search, tried: Sequence[Attempt], rng: random.Random) -> Attempt:
+    """What a trace that stops submits; a puzzle without wrong attempts is always guessed right.
+
+    Args:
+        tried: its failures, at least one.
+    """
     draw = rng.random()
     if draw < RIGHT_GUESS_SHARE or not search.wrong:
         return rng.choice(search.right)

@@ -20,11 +20,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from stepcredit.countdown.prompt import REASONING_CLOSE, REASONING_OPEN
 from stepcredit.credit.token_text import Pieces
 
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+SENTENCE_ENDS = re.compile(r"[.!?]+(?!\d)(?:\n(?:[ \t]*\n)*)?|" + BLANK_LINES.pattern)
+"""Where sentences end, the line breaks after them included; the point of `4.8` ends none."""
+
+Unit = Literal["paragraph", "sentence"]
+_ENDS: dict[Unit, re.Pattern[str]] = {"paragraph": BLANK_LINES, "sentence": SENTENCE_ENDS}
 
 Span = tuple[int, int]
 
@@ -39,23 +45,27 @@ class Paragraphs:
         prefixes: [paragraphs + 1] lengths in tokens of the completion: what stands before the template when
             boundary n is scored. Boundary 0 is CPAS's empty prefix: the opening tag `<reasoning>` alone, or
             nothing where the completion does not begin with it or one token holds its end and text.
+        closing: (start, end) of the tokens that hold `</reasoning>`, right after the last paragraph; empty where
+            it never comes.
     """
 
     spans: tuple[Span, ...]
     prefixes: tuple[int, ...]
+    closing: Span = (0, 0)
 
 
-def split_paragraphs(pieces: Sequence[str], max_paragraph_len: int | None) -> Paragraphs:
+def split_paragraphs(pieces: Sequence[str], max_paragraph_len: int | None, unit: Unit = "paragraph") -> Paragraphs:
     """Split the reasoning of a completion, given as the text of each token.
 
     No paragraph is blank unless the guard cuts it from a long run of blanks, or the whole reasoning is blank.
 
     Args:
         max_paragraph_len: longest paragraph in tokens; None for no guard.
+        unit: with `sentence`, a paragraph ends after each sentence too.
     """
     completion = Pieces(pieces)
     end = _reasoning_end(completion)
-    cuts = [0, *_cuts(completion, end), end] if end else [0]
+    cuts = [0, *_cuts(completion, end, _ENDS[unit]), end] if end else [0]
     spans = [
         (first, min(first + step, stop))
         for start, stop in pairwise(cuts)
@@ -64,7 +74,7 @@ def split_paragraphs(pieces: Sequence[str], max_paragraph_len: int | None) -> Pa
     ]
     opening = _opening_length(completion, end)
     prefixes = [opening, *(_prefix_length(completion, stop, opening) for _, stop in spans)]
-    return Paragraphs(tuple(spans), tuple(prefixes))
+    return Paragraphs(tuple(spans), tuple(prefixes), (end, _closing_end(completion, end)))
 
 
 def _reasoning_end(completion: Pieces) -> int:
@@ -75,12 +85,18 @@ def _reasoning_end(completion: Pieces) -> int:
     return completion.token_at(len(completion.text) - 1) + 1
 
 
-def _cuts(completion: Pieces, end: int) -> list[int]:
-    """Where paragraphs end at blank lines, strictly between 0 and `end`."""
+def _closing_end(completion: Pieces, end: int) -> int:
+    """Where the tokens of `</reasoning>` end, which begin at `end`; `end` where it never comes."""
+    closing = completion.text.find(REASONING_CLOSE)
+    return end if closing < 0 else completion.token_at(closing + len(REASONING_CLOSE) - 1) + 1
+
+
+def _cuts(completion: Pieces, end: int, ends: re.Pattern[str]) -> list[int]:
+    """Where paragraphs end, strictly between 0 and `end`: at blank lines, or whatever else `ends` finds."""
     limit = completion.starts[end]
     cuts: list[int] = []
     start = 0
-    for blank in BLANK_LINES.finditer(completion.text, 0, limit):
+    for blank in ends.finditer(completion.text, 0, limit):
         cut = completion.token_at(blank.end() - 1) + 1
         if cut > start and _has_words(completion.text[completion.starts[start] : blank.start()]):
             cuts.append(cut)

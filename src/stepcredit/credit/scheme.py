@@ -13,6 +13,7 @@ from stepcredit.credit.answer_bank import AnswerBank
 from stepcredit.credit.paragraphs import Paragraphs
 from stepcredit.credit.token_text import TokenText
 from stepcredit.rollouts import Group, Rollout
+from stepcredit.scoring.scorer import LogLikelihoods
 
 Advantages = npt.NDArray[np.float32]
 Metrics = dict[str, float | None]
@@ -50,11 +51,13 @@ class RolloutCredit:
         advantages: [completion tokens] float32: group advantage plus shaping.
         group_advantage: the part that all tokens share.
         paragraphs: of the reasoning, in order.
+        likelihoods: [paragraphs + 1, answers of the bank] in nats; None where none were scored.
     """
 
     advantages: Advantages
     group_advantage: float
     paragraphs: tuple[ParagraphCredit, ...]
+    likelihoods: LogLikelihoods | None = None
 
     @property
     def potential(self) -> list[float]:

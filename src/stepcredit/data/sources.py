@@ -10,12 +10,15 @@ from typing import Protocol
 
 from stepcredit.config import DataSettings, HubSource
 from stepcredit.countdown.demonstrations import demonstrate
+from stepcredit.countdown.stepwise import demonstrate_steps
 from stepcredit.data.dirt import clean_response, dirty_response
 from stepcredit.data.query import query_text
 from stepcredit.data.rows import RawRow, raw_row, read_rows
 from stepcredit.data.space import enumerate_puzzles
 from stepcredit.data.splits import assign_splits
 from stepcredit.provenance.errors import UserError
+
+STYLES = {"attempts": demonstrate, "steps": demonstrate_steps}
 
 
 class Source(Protocol):
@@ -56,8 +59,9 @@ class Synthetic:
         synthetic = self.settings.synthetic
         splits = assign_splits(enumerate_puzzles(synthetic), self.settings.splits, self.settings.seed)
         rng = random.Random(f"demonstrations {self.settings.seed}")
+        write = STYLES[synthetic.style]
         for _ in range(synthetic.demonstrations):
-            demonstration = demonstrate(rng.choice(splits.demonstrations), synthetic.largest_intermediate, rng)
+            demonstration = write(rng.choice(splits.demonstrations), synthetic.largest_intermediate, rng)
             is_dirty = rng.random() < synthetic.dirty_share
             puzzle = demonstration.puzzle
             yield RawRow(

@@ -81,6 +81,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "tokens": "int64",
         "advantage": "double",
         "paragraphs": f"list<{_PARAGRAPH}>?",
+        "likelihoods": "list<list<double>>?",
         "bank": f"list<{_BANK_ENTRY}>?",
     },
     "evaluation": {
@@ -132,6 +133,21 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "gradient": "double",
         "moved": "bool",
     },
+    "signal": {
+        "puzzle": "int64",
+        **_PUZZLE,
+        "sample": "int64",
+        "boundary": "int64",
+        "boundaries": "int64",
+        "prefix_tokens": "int64",
+        "potential_frozen": "double",
+        "potential_moving": "double",
+        "continuations": "int64",
+        "successes": "int64",
+        "finished": "int64",
+        "answers_right": "int64",
+        "tokens": "int64",
+    },
 }
 """Kind of file -> column -> type."""
 
@@ -162,6 +178,8 @@ KINDS: dict[str, str] = {
     "stability/cost/cost.parquet": "mismatch_cost",
     "stability/fingerprint/fingerprint.parquet": "fingerprint",
     "stability/fingerprint/gradients.parquet": "gradients",
+    "signal/sft/step0.parquet": "signal",
+    "signal/*/seed*/step*.parquet": "signal",
 }
 """Pattern of a path below the results directory -> kind of file; the first that fits counts."""
 

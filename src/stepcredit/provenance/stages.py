@@ -21,6 +21,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "fingerprint-table": ("studies.fingerprint_table", "studies.playground"),
     "random-model": ("modeling.model",),
     "parity": ("studies.parity.audit", "studies.parity.offline", "studies.parity.served"),
+    "signal": ("studies.signal", "sampling.vllm_engine", "scoring.tree"),
     "tables": ("reporting.tables",),
     "claims": ("reporting.claims",),
     "figures": ("reporting.figures",),

@@ -66,8 +66,23 @@ class Tables:
         return sorted({row["step"] for row in self.rows("arms")})
 
     def arms(self) -> list[Row]:
-        """One row an arm, in the order of the configuration: arm, label, baseline, credit, scorer, guard."""
+        """One row an arm, in the order of the configuration: arm, label, baseline, credit, scorer, guard, question."""
         return self.rows("arm_list")
+
+    def main_arms(self) -> list[Row]:
+        """The arms that are compared throughout; the others ask a question of their own."""
+        return [row for row in self.arms() if row["question"] is None]
+
+    def unguarded_arms(self) -> list[str]:
+        """The arms that are shaped by the contrastive potential without a paragraph guard."""
+        return [
+            str(row["arm"]) for row in self.arms() if row["credit"] == "contrastive_potential" and row["guard"] is None
+        ]
+
+    def guard_arms(self) -> list[str]:
+        """The main arms and the unguarded ones, in the order of the configuration."""
+        wanted = {*(row["arm"] for row in self.main_arms()), *self.unguarded_arms()}
+        return [str(row["arm"]) for row in self.arms() if row["arm"] in wanted]
 
     def baseline(self) -> str:
         return str(self.row("arm_list", baseline=True)["arm"])

@@ -60,6 +60,10 @@ class RunLayout:
     def playground(self) -> Path:
         return self.root / "stability" / "fingerprint" / "playground.html"
 
+    def signal(self, arm: str | None = None, seed: int = 0, step: int = 0) -> Path:
+        """Boundaries of a checkpoint; without an arm those of the SFT checkpoint."""
+        return self.root / "signal" / (f"{arm}/seed{seed}" if arm else "sft") / f"step{step}.parquet"
+
     @property
     def tables(self) -> Path:
         return self.root / "tables"

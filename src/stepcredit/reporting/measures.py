@@ -31,13 +31,21 @@ class Measure:
     numerator: Floats
     denominator: Floats | None = None
 
+    def first_seeds(self, count: int) -> Measure:
+        """The same of the first `count` seeds."""
+        denominator = None if self.denominator is None else self.denominator[:count]
+        return Measure(self.numerator[:count], denominator)
+
     def interval(self, bootstrap: Bootstrap) -> Interval:
         if self.denominator is None:
             return mean_interval(self.numerator, bootstrap)
         return ratio_interval(self.numerator, self.denominator, bootstrap)
 
     def minus(self, other: Measure, bootstrap: Bootstrap) -> Interval:
-        """The paired difference to the same metric elsewhere."""
+        """The paired difference to the same metric elsewhere, over the seeds that both have (the first ones)."""
+        seeds = min(len(self.numerator), len(other.numerator))
+        if len(self.numerator) != len(other.numerator):
+            return self.first_seeds(seeds).minus(other.first_seeds(seeds), bootstrap)
         if self.denominator is None or other.denominator is None:
             return paired_difference(self.numerator, other.numerator, bootstrap)
         return paired_ratio_difference(

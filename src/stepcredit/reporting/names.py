@@ -26,6 +26,10 @@ TABLES = (
     "parity_models",
     "parity_training",
     "parity_ablation",
+    "signal",
+    "signal_points",
+    "failures",
+    "cap_sensitivity",
 )
 TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock", "sampler_cost", "stability_cost", "parity_served")
 """Tables that differ from run to run: seconds, and where in a generation an update lands."""
@@ -54,4 +58,11 @@ FIGURES = (
     "parity",
     "parity_ablation_kl",
     "parity_ablation_reward",
+    "signal_continuations",
+    "signal_answers",
+    "paragraph_length",
+    "guard_length",
+    "at_cap",
+    "guard_reward",
+    "cap_sensitivity",
 )

@@ -54,6 +54,17 @@ class Evaluation:
         """pass@k of each puzzle."""
         return pass_at_k(self.correct.sum(axis=1), self.samples, k)
 
+    def cut(self, cap: int) -> Evaluation:
+        """The same samples under a smaller token cap: a longer completion is not finished, and so not right."""
+        fits = (self.tokens <= cap).astype(np.float64)
+        return Evaluation(
+            self.puzzles,
+            self.correct * fits,
+            self.well_formed * fits,
+            self.finished * fits,
+            np.minimum(self.tokens, cap),
+        )
+
     def mixed(self) -> Floats:
         """1 for each puzzle with some right and some wrong samples."""
         right = self.correct.sum(axis=1)

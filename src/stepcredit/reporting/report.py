@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from stepcredit.config import load_config
@@ -15,6 +14,7 @@ from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.palette import DARK, css_name
 from stepcredit.reporting.run import Run
 from stepcredit.reporting.sections import SECTIONS
+from stepcredit.reporting.templating import environment
 
 LARGEST = 5_000_000
 """Bytes that the page may not exceed."""
@@ -38,18 +38,12 @@ def write_report(config: Path, results: Path, out: Path) -> None:
 
 def render(title: str, sections: list[Section], confidence: float) -> str:
     """The page as text; everything but the markup of figures is escaped. `confidence`: of the intervals."""
-    environment = Environment(
-        loader=PackageLoader("stepcredit.reporting", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    source = environment.loader
+    templates = environment()
+    source = templates.loader
     assert source is not None
-    style, script = (Markup(source.get_source(environment, name)[0]) for name in ("report.css", "report.js"))
+    style, script = (Markup(source.get_source(templates, name)[0]) for name in ("report.css", "report.js"))
     dark = Markup("".join(f"{css_name(light)}:{dark};" for light, dark in DARK.items()))
-    template = environment.get_template("report.html.j2")
+    template = templates.get_template("report.html.j2")
     return template.render(
         title=title,
         sections=sections,

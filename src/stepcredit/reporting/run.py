@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from stepcredit.config import Config
+from stepcredit.config import ArmSettings, Config
 from stepcredit.provenance.errors import UserError
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.blocks import Cell, Panel, Table
@@ -35,6 +35,11 @@ class Run:
     @cached_property
     def tables(self) -> Tables:
         return Tables(self.layout.tables)
+
+    @property
+    def main_arms(self) -> dict[str, ArmSettings]:
+        """The arms that are compared throughout; the others ask a question of their own."""
+        return {name: arm for name, arm in self.config.arms.items() if arm.question is None}
 
     @cached_property
     def claims(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from stepcredit.config import (
     Name,
     ParitySettings,
     Section,
+    SignalSettings,
     StatisticsSettings,
     SweepSettings,
 )
@@ -31,6 +32,7 @@ class TablesSettings(Section):
     sweep: SweepSettings
     stability: StabilitySettings
     parity: ParitySettings
+    signal: SignalSettings = SignalSettings()
 
     @model_validator(mode="after")
     def _baseline_is_an_arm(self) -> TablesSettings:
@@ -42,6 +44,19 @@ class TablesSettings(Section):
     def from_config(cls, config: Config) -> TablesSettings:
         """The part of a whole configuration that the tables read."""
         return cls(**{name: getattr(config, name) for name in cls.model_fields})
+
+    def seeds_of(self, arm: str) -> list[int]:
+        """The seeds an arm was trained with."""
+        return self.seeds[: self.arms[arm].seeds]
+
+    def steps_of(self, arm: str) -> list[int]:
+        """The steps at which an arm was evaluated; step 0, where there is one, is the SFT checkpoint of all."""
+        own = self.arms[arm].steps
+        return [step for step in self.evaluation.steps if own is None or step == 0 or step in own]
+
+    def common_seeds(self, *arms: str) -> list[int]:
+        """The seeds that all the arms were trained with."""
+        return min((self.seeds_of(arm) for arm in arms), key=len)
 
     @property
     def bootstrap(self) -> Bootstrap:

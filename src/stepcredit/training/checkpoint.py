@@ -54,27 +54,38 @@ class StateDirectory:
         """Where the model of `step` stands."""
         return self.directory / f"step{step}"
 
-    def save(self, model: PreTrainedModel, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-        """Replace the newest state, all or nothing."""
+    def save(
+        self,
+        model: PreTrainedModel,
+        optimizer: torch.optim.Optimizer,
+        progress: Progress,
+        others: Mapping[str, PreTrainedModel] | None = None,
+    ) -> None:
+        """Replace the newest state, all or nothing; `others`: further models that change in training, by name."""
         with atomic_directory(self.directory / _LATEST) as temporary:
-            save_file(
-                {name: p.detach().contiguous() for name, p in model.named_parameters()},
-                temporary / "model.safetensors",
-            )
+            for stem, each in {"model": model, **(others or {})}.items():
+                tensors = {name: p.detach().contiguous() for name, p in each.named_parameters()}
+                save_file(tensors, temporary / f"{stem}.safetensors")
             save_file(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
             (temporary / "progress.json").write_text(
                 json.dumps({"step": progress.step, "rows": progress.rows}), encoding="utf-8"
             )
 
-    def resume(self, model: PreTrainedModel, optimizer: torch.optim.Optimizer) -> Progress | None:
-        """Load the newest state into model and optimizer; None where there is none."""
+    def resume(
+        self,
+        model: PreTrainedModel,
+        optimizer: torch.optim.Optimizer,
+        others: Mapping[str, PreTrainedModel] | None = None,
+    ) -> Progress | None:
+        """Load the newest state into the models and the optimizer; None where there is none."""
         latest = self.directory / _LATEST
         if not latest.is_dir():
             return None
-        weights = load_file(latest / "model.safetensors")
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(weights[name])
+        for stem, each in {"model": model, **(others or {})}.items():
+            weights = load_file(latest / f"{stem}.safetensors")
+            with torch.no_grad():
+                for name, parameter in each.named_parameters():
+                    parameter.copy_(weights[name])
         _restore_optimizer(optimizer, load_file(latest / "optimizer.safetensors"))
         stored = json.loads((latest / "progress.json").read_text(encoding="utf-8"))
         return Progress(step=stored["step"], rows=stored["rows"])

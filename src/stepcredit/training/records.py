@@ -12,6 +12,7 @@ from stepcredit.credit.paragraphs import split_paragraphs
 from stepcredit.credit.scheme import GroupCredit
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
+from stepcredit.scoring.scorer import LogLikelihoods
 
 ROLLOUTS_SCHEMA = pa.schema(
     {
@@ -38,6 +39,7 @@ ROLLOUTS_SCHEMA = pa.schema(
                 }
             )
         ),
+        "likelihoods": pa.list_(pa.list_(pa.float64())),
         "bank": pa.list_(pa.struct({"answer": pa.string(), "correct": pa.bool_(), "count": pa.int64()})),
     }
 )
@@ -92,5 +94,10 @@ def rollout_rows(step: int, groups: Sequence[Group], credits: Sequence[GroupCred
                     }
                     for paragraph in rollout_credit.paragraphs
                 ],
+                "likelihoods": _nested(rollout_credit.likelihoods),
                 "bank": bank,
             }
+
+
+def _nested(likelihoods: LogLikelihoods | None) -> list[list[float]] | None:
+    return None if likelihoods is None else likelihoods.tolist()

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from stepcredit.countdown.puzzle import Puzzle
+from stepcredit.credit.moving_average import MovingAverage
 from stepcredit.credit.registry import build_credit
 from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
@@ -25,6 +26,7 @@ from stepcredit.losses.agreement import outside_band
 from stepcredit.modeling.model import load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
+from stepcredit.sampling.continuations import Continuations
 from stepcredit.sampling.groups import sample_groups
 from stepcredit.sampling.in_flight import InFlightSampler
 from stepcredit.sampling.mismatch import MismatchedSampler
@@ -107,7 +109,26 @@ class RLTrainer:
         self.engine = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
         self._sampler = self._build_sampler()
         self._sampler.push_weights(self.model)
-        self._credit = build_credit(run.job.arm, self.codec, policy=self.model, frozen=self._frozen_model)
+        self._average: MovingAverage | None = None
+        continuations = Continuations(
+            self._sampler,
+            self.codec,
+            samples=run.job.arm.shaping.continuations if run.job.arm.shaping else 1,
+            temperature=rl.temperature,
+            max_new_tokens=rl.max_new_tokens,
+            seed=run.seed,
+        )
+        scorer = self._scorer_model()
+        self._credit = build_credit(run.job.arm, self.codec, scorer=scorer, continuations=continuations)
+
+    def _scorer_model(self) -> PreTrainedModel | None:
+        settings = self.run.job.arm.scorer
+        if settings is None or settings.model == "moving":
+            return self.model if settings else None
+        model = self._frozen_model()
+        if settings.model == "average":
+            self._average = MovingAverage(model, self.model, settings.decay)
+        return model
 
     def _frozen_model(self) -> PreTrainedModel:
         return load_model(self.run.model_directory, self.run.job.rl.device).requires_grad_(False)
@@ -140,6 +161,8 @@ class RLTrainer:
         with self.stopwatch.phase(step, "train"):
             rate = warmup_schedule(step, peak=self.run.learning_rate, warmup=rl.warmup_steps)
             update_metrics = self._update.step(samples, rate)
+            if self._average:
+                self._average.update()
         with self.stopwatch.phase(step, "push"):
             self._sampler.push_weights(self.model)
         sampled = rollout_metrics(groups, self.codec, rl.max_new_tokens)
@@ -181,11 +204,15 @@ class RLTrainer:
             save_model(self.model, self.codec, states.model_directory(self.done))
         if wanted or self.done % self.run.job.rl.checkpoint_every == 0:
             rows = {"metrics": self.metrics, "timings": self.stopwatch.rows, "rollouts": self.rollouts}
-            states.save(self.model, self._optimizer, Progress(self.done, rows))
+            states.save(self.model, self._optimizer, Progress(self.done, rows), self._others())
+
+    def _others(self) -> dict[str, PreTrainedModel]:
+        """Models beside the policy that change in training."""
+        return {"average": self._average.model} if self._average else {}
 
     def resume(self, states: StateDirectory) -> None:
         """Continue from the newest state, if there is one."""
-        progress = states.resume(self.model, self._optimizer)
+        progress = states.resume(self.model, self._optimizer, self._others())
         if progress is None:
             return
         self.done = progress.step

@@ -10,9 +10,9 @@ from stepcredit.reporting.claims.rules import above, awaits, direction, equal, e
 
 @judges(11)
 def potential_tracks_success(tables: Tables, numbers: Numbers) -> Judgement:
-    """Reads the row `spearman` of signal.csv (metric, mean, low, high)."""
-    interval = tables.interval("signal", metric="spearman")
-    what = "Spearman correlation of potential and success rate"
+    """The SFT checkpoint with itself as the scorer, which is the write-up's frozen scorer, and sampled answers."""
+    interval = tables.interval("signal", checkpoint="sft", scorer="frozen", against="answers", boundaries="all")
+    what = "Spearman correlation of potential and success rate of sampled answers, SFT checkpoint"
     return equal(interval, numbers["value"], numbers["margin"], what, "number")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published, read_published
-from stepcredit.reporting.figures import arms, data, parity, stability, timing, training
+from stepcredit.reporting.figures import arms, data, parity, signal, stability, timing, training
 from stepcredit.reporting.figures.style import Drawn, save
 
 
@@ -46,6 +46,13 @@ FIGURES = (
     Figure("parity", parity.settings),
     Figure("parity_ablation_kl", parity.ablation_kl),
     Figure("parity_ablation_reward", parity.ablation_reward),
+    Figure("signal_continuations", signal.continuations),
+    Figure("signal_answers", signal.answers),
+    Figure("paragraph_length", training.paragraph_length),
+    Figure("guard_length", training.guard_length),
+    Figure("at_cap", training.at_cap),
+    Figure("guard_reward", training.guard_reward),
+    Figure("cap_sensitivity", arms.cap_sensitivity),
 )
 
 

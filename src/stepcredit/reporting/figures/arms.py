@@ -43,6 +43,33 @@ def paired_pass_at_k(tables: Tables, _: Published) -> Drawn:
     return _paired(tables, largest_k(tables))
 
 
+def colours_of(tables: Tables) -> dict[str, str]:
+    """The colour of each arm, the same in every figure."""
+    return arm_colours([row["arm"] for row in tables.arms()], tables.baseline())
+
+
+def cap_sensitivity(tables: Tables, _: Published) -> Drawn:
+    """pass@1 of the last step, had the token cap been smaller."""
+    colours = colours_of(tables)
+    said = []
+    with canvas(HALF, right=RIGHT) as (figure, axes):
+        ends = []
+        for arm in (row["arm"] for row in tables.main_arms()):
+            rows = tables.rows("cap_sensitivity", arm=arm, metric="pass@1")
+            caps = [row["cap"] for row in rows]
+            low, mean, high = ([row[end] * 100 for row in rows] for end in ("low", "mean", "high"))
+            axes.fill_between(caps, low, high, color=colours[arm], alpha=0.11, linewidth=0)
+            axes.plot(caps, mean, "-o", color=colours[arm], markersize=3, clip_on=False)
+            ends.append((mean[-1], tables.label(arm), colours[arm]))
+            said.append(f"{tables.label(arm)} {with_interval(_interval(rows[0]), 'fraction')}")
+        axes.set_xlim(0, caps[-1])
+        axes.margins(y=0.08)
+        label_ends(axes, ends, caps[-1])
+        axes.set_xlabel("token cap")
+        y_title(axes, "pass@1, % of samples right")
+    return Drawn(figure, f"pass@1 of the last step under a cap of {caps[0]} tokens: {joined(said)}.")
+
+
 def largest_k(tables: Tables) -> str:
     """The pass@k of the largest evaluated k."""
     names = {str(row["metric"]) for row in tables.rows("arms") if str(row["metric"]).startswith("pass@")}
@@ -51,8 +78,8 @@ def largest_k(tables: Tables) -> str:
 
 def _by_step(tables: Tables, metric: str, title: str, unit: str, marks: Sequence[Mark]) -> Drawn:
     scale = 100.0 if unit == "fraction" else 1.0
-    arms = [row["arm"] for row in tables.arms()]
-    colours = arm_colours(arms, tables.baseline())
+    arms = [row["arm"] for row in tables.main_arms()]
+    colours = colours_of(tables)
     last = tables.steps()[-1]
     said = []
     with canvas(HALF, right=RIGHT) as (figure, axes):
@@ -77,8 +104,8 @@ def _by_step(tables: Tables, metric: str, title: str, unit: str, marks: Sequence
 def _paired(tables: Tables, metric: str) -> Drawn:
     """Each arm minus the baseline on the same puzzles, with its interval, about zero."""
     baseline = tables.baseline()
-    arms = [row["arm"] for row in tables.arms()]
-    colours = arm_colours(arms, baseline)
+    arms = [row["arm"] for row in tables.main_arms()]
+    colours = colours_of(tables)
     last = tables.steps()[-1]
     said = []
     with canvas(HALF, right=RIGHT) as (figure, axes):

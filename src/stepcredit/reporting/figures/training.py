@@ -9,10 +9,10 @@ import numpy as np
 from stepcredit.evaluation.statistics import Floats
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published
-from stepcredit.reporting.figures.arms import RIGHT
+from stepcredit.reporting.figures.arms import RIGHT, colours_of
 from stepcredit.reporting.figures.style import HALF, Drawn, canvas, label_ends, step_axis, y_title
 from stepcredit.reporting.numbers import joined
-from stepcredit.reporting.palette import MUTED, arm_colours
+from stepcredit.reporting.palette import MUTED
 
 SMOOTHING = 5
 """Steps of the centred running mean of the seeds and of their mean."""
@@ -36,9 +36,33 @@ def entropy(tables: Tables, _: Published) -> Drawn:
     return _curve(tables, "entropy", "entropy, nats per token", 2)
 
 
-def _curve(tables: Tables, metric: str, title: str, decimals: int, published: tuple[float, str] | None = None) -> Drawn:
-    arms = [row["arm"] for row in tables.arms()]
-    colours = arm_colours(arms, tables.baseline())
+def paragraph_length(tables: Tables, _: Published) -> Drawn:
+    return _curve(tables, "paragraph_length", "tokens between blank lines", 1, arms=tables.guard_arms())
+
+
+def guard_length(tables: Tables, _: Published) -> Drawn:
+    return _curve(tables, "length", "completion length, tokens", 0, arms=tables.guard_arms())
+
+
+def guard_reward(tables: Tables, _: Published) -> Drawn:
+    return _curve(tables, "reward", "training reward, share of rollouts right", 2, arms=tables.guard_arms())
+
+
+def at_cap(tables: Tables, _: Published) -> Drawn:
+    return _curve(tables, "at_cap", "completions at the token cap, share", 3, arms=tables.guard_arms())
+
+
+def _curve(
+    tables: Tables,
+    metric: str,
+    title: str,
+    decimals: int,
+    published: tuple[float, str] | None = None,
+    arms: Sequence[str] | None = None,
+) -> Drawn:
+    """A metric of some arms (the main ones where none are named) by step."""
+    arms = [str(row["arm"]) for row in tables.main_arms()] if arms is None else arms
+    colours = colours_of(tables)
     said = []
     with canvas(HALF, right=RIGHT) as (figure, axes):
         ends = []
@@ -55,6 +79,8 @@ def _curve(tables: Tables, metric: str, title: str, decimals: int, published: tu
             ends.append((float(smoothed(mean)[-1]), tables.label(arm), colours[arm]))
             said.append(f"{tables.label(arm)} {smoothed(mean)[-1]:.{decimals}f}")
         axes.set_xlim(0, last or 1)
+        if metric == "at_cap":
+            axes.set_ylim(0, max(axes.get_ylim()[1], 0.02))
         if published:
             axes.axhline(published[0], color=MUTED, linewidth=1, dashes=(3, 2))
             axes.annotate(

@@ -38,6 +38,13 @@ def section(run: Run) -> Section:
         Heading("Form and length on held-out puzzles"),
         Figures([run.panel("heldout_finished"), run.panel("heldout_length")]),
         Details("Numbers of form and length at the last step", [_last(run)]),
+        Heading("Does the token cap decide?"),
+        Figures(
+            [run.panel("cap_sensitivity")],
+            "The completions of the last step, judged again as if the cap had been smaller: a longer one is not"
+            " finished, and so not right.",
+        ),
+        Details("Numbers under each cap", [_caps(run)]),
         *rollouts(run),
     ]
     question = "Does paragraph-level credit learn faster or better?"
@@ -54,7 +61,7 @@ def _answer(run: Run) -> str:
     last = run.tables.steps()[-1]
     base = run.tables.interval("arms", arm=run.config.baseline, step=last, metric="pass@1")
     said = []
-    for arm, settings in run.config.arms.items():
+    for arm, settings in run.main_arms.items():
         if arm != run.config.baseline:
             difference = run.tables.interval("paired", arm=arm, step=last, metric="pass@1")
             said.append(f"{settings.label} {_effect(difference)} {with_interval(difference, 'difference')}")
@@ -70,7 +77,7 @@ def _effect(difference: Interval) -> str:
 
 
 def _by_step(run: Run, metric: str) -> Table:
-    arms = run.config.arms
+    arms = run.main_arms
     rows = [
         [
             Cell(str(step), numeric=True),
@@ -87,7 +94,7 @@ def _by_step(run: Run, metric: str) -> Table:
 
 def _paired(run: Run, pair: list[str]) -> Table:
     rows = []
-    for arm, settings in run.config.arms.items():
+    for arm, settings in run.main_arms.items():
         if arm == run.config.baseline:
             continue
         for step in (step for step in run.tables.steps() if step > 0):
@@ -103,12 +110,32 @@ def _paired(run: Run, pair: list[str]) -> Table:
 def _last(run: Run) -> Table:
     last = run.tables.steps()[-1]
     rows = []
-    for arm, settings in run.config.arms.items():
+    for arm, settings in run.main_arms.items():
         found = {row["metric"]: row for row in run.tables.rows("arms", arm=arm, step=last)}
         cells = [_cell(found.get(metric), metric) for metric in METRICS]
         rows.append([Cell(settings.label), *cells])
     header = ["arm", *(metric_label(metric) for metric in METRICS)]
     return run.table("arms", f"Step {last}, with interval.", header, rows)
+
+
+def _caps(run: Run) -> Table:
+    """Accuracy, finishing and the difference to the baseline under each cap."""
+    columns = ("pass@1", "finished", "accuracy_of_finished", "pass@1 minus baseline")
+    rows = []
+    for arm, settings in run.main_arms.items():
+        found = {(row["cap"], row["metric"]): row for row in run.tables.rows("cap_sensitivity", arm=arm)}
+        for cap in sorted({cap for cap, _ in found}):
+            cells = [_cap_cell(found.get((cap, metric)), metric) for metric in columns]
+            rows.append([Cell(settings.label), Cell(str(cap), numeric=True), *cells])
+    header = ["arm", "cap", "pass@1, %", "finished, %", "right of finished, %", "minus baseline, points"]
+    return run.table("cap_sensitivity", "The last step under smaller token caps, with interval.", header, rows)
+
+
+def _cap_cell(row: Row | None, metric: str) -> Cell:
+    if row is None or row["mean"] is None or row["low"] is None:
+        return Cell("–", numeric=True)
+    unit = "difference" if "minus" in metric else "fraction"
+    return Cell.interval(Interval(row["mean"], row["low"], row["high"]), unit)
 
 
 def _cell(row: Row | None, metric: str) -> Cell:

@@ -17,7 +17,7 @@ def section(run: Run) -> Section:
     wall, cpu = (sum(float(row[column]) for row in rows) for column in ("seconds", "cpu_seconds"))
     jobs = sum(row["jobs"] for row in rows)
     answer = (
-        f"{_number(len(config.arms), 'arm')}, {_number(len(config.seeds), 'seed')} each, compared on"
+        f"{_number(len(config.arms), 'arm')}, {_seeds(config)} each, compared on"
         f" {count(splits['heldout'])} held-out puzzles; {jobs} training jobs took {duration(wall)} of"
         f" loop time ({duration(cpu)} of processor time)."
     )
@@ -34,13 +34,21 @@ def section(run: Run) -> Section:
     return Section("run", "What was run", question, answer, blocks)
 
 
+def _seeds(config: Config) -> str:
+    """`3 seeds`, `1 to 3 seeds`."""
+    counts = {len(config.seeds_of(arm)) for arm in config.arms}
+    if len(counts) == 1:
+        return _number(counts.pop(), "seed")
+    return f"{min(counts)} to {max(counts)} seeds"
+
+
 def _stages(config: Config) -> list[tuple[str, str]]:
     return [
         ("clean", config.data.source),
         ("split", "4 parts"),
         ("SFT", f"{count(config.sft.steps)} steps"),
         ("sweep", f"{len(config.sweep.learning_rates)} rates"),
-        ("RL", f"{len(config.arms)} arms × {len(config.seeds)} seeds"),
+        ("RL", f"{_number(sum(len(config.seeds_of(arm)) for arm in config.arms), 'run')}"),
         ("evaluate", f"{len(config.evaluation.steps)} steps"),
         ("report", "this page"),
     ]

@@ -16,7 +16,7 @@ LONGEST = 2000
 def rollouts(run: Run) -> list[Block]:
     """The first right and the first wrong rollout of each arm's last kept step, of its first seed."""
     folded: list[Block] = []
-    for arm, settings in run.config.arms.items():
+    for arm, settings in run.main_arms.items():
         path = run.layout.rl(arm, run.config.seeds[0], "rollouts")
         if path.is_file():
             frame = read_parquet(path, COLUMNS)

@@ -1,49 +1,113 @@
-"""The signal: what shaping gives to which paragraph."""
+"""The signal: what shaping gives to which paragraph, and whether the potential means anything."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.blocks import Absent, Block, Cell, Section
+from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Html, Note, Prose, Section, Table
+from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label
 from stepcredit.reporting.numbers import with_interval
 from stepcredit.reporting.run import Run
+from stepcredit.reporting.trace_markup import picks_markup
+from stepcredit.reporting.traces import choose, read_traces
 
-QUESTION = "Does the potential rise where the reasoning gets closer to an answer?"
+QUESTION = "What does shaping reward, and does the potential rise where the reasoning gets closer to an answer?"
+OTHERS = ("after the first paragraph", "within puzzles")
+PUBLISHED = "The write-up reports 0.57 for one checkpoint of another model."
 
 
 def section(run: Run) -> Section:
-    rows = run.tables.rows("potential")
-    absent = Absent("The potential was not compared with sampled success rates.", run.command("signal"))
-    if not rows:
-        return Section("signal", "The signal", QUESTION, "", [absent])
-    table = [
-        [
-            Cell(run.tables.label(row["arm"])),
-            Cell(metric_label(row["metric"])),
-            Cell.interval(Interval(row["mean"], row["low"], row["high"]), "number"),
-        ]
-        for row in rows
-    ]
     blocks: list[Block] = [
-        run.table(
-            "potential",
-            "Potential and shaping over all training steps, with interval over seeds and steps.",
-            ["arm", "quantity", "mean"],
-            table,
+        Heading("Does the potential mean anything?"),
+        Figures(
+            [run.panel("signal_continuations"), run.panel("signal_answers")],
+            "Each point a boundary of a held-out rollout; thick the means of bins of equally many points. Left, the"
+            f" continuation may go on reasoning; right, the answer is sampled at once. {PUBLISHED}",
         ),
-        absent,
+        _correlations(run, ("all",)),
+        Details("The same after the first paragraph, and within puzzles", [_correlations(run, OTHERS)]),
+        Note(
+            "Intervals resample puzzles, whose boundaries share an answer bank. Within puzzles, each point is taken"
+            " less its puzzle's mean: what is left is whether the potential tells the stages of a search apart, not"
+            " hard puzzles from easy ones."
+        ),
+        *_traces(run),
     ]
+    rows = run.tables.rows("potential")
+    if run.tables.rows("potential", metric="potential_last"):
+        blocks.append(Details("Potential and shaping over training", [_potential(run, rows)]))
+    else:
+        blocks.append(Prose("No rollout of this run was shaped: no group held right and wrong answers."))
     return Section("signal", "The signal", QUESTION, _answer(run), blocks)
 
 
 def _answer(run: Run) -> str:
-    arms = list(dict.fromkeys(row["arm"] for row in run.tables.rows("potential", metric="potential_last")))
-    if not arms:
-        return "No rollout of this run was shaped: no group held right and wrong answers."
-    first, last = (
-        run.tables.interval("potential", arm=arms[0], metric=f"potential_{end}") for end in ("first", "last")
-    )
-    return (
-        f"In training with {run.tables.label(arms[0])}, the potential goes from {with_interval(first)} nats"
-        f" before the reasoning to {with_interval(last)} nats after it."
-    )
+    row = next(iter(run.tables.rows("signal", checkpoint="sft", against="answers", boundaries="all")), None)
+    if row is None or row["mean"] is None or row["low"] is None:
+        return "No boundary of this run could be compared with sampled success rates."
+    said = f"At {row['points']} boundaries of the SFT checkpoint, the potential and the success rate of answers"
+    said += f" sampled at once have a Spearman correlation of {with_interval(_interval(row))} (published: 0.57)"
+    other = run.tables.row("signal", checkpoint="sft", scorer="frozen", against="continuations", boundaries="all")
+    if other["mean"] is not None and other["low"] is not None:
+        said += f"; with that of whole continuations it is {with_interval(_interval(other))}"
+    return f"{said}."
+
+
+def _correlations(run: Run, subsets: Sequence[str]) -> Table:
+    rows = [
+        [
+            Cell("SFT" if row["checkpoint"] == "sft" else run.tables.label(row["checkpoint"])),
+            Cell(str(row["step"]), numeric=True),
+            Cell(str(row["scorer"])),
+            Cell(str(row["against"])),
+            Cell(str(row["boundaries"])),
+            Cell("–", numeric=True) if row["low"] is None else Cell.interval(_interval(row), "number"),
+            Cell(str(row["points"]), numeric=True),
+        ]
+        for row in run.tables.rows("signal")
+        if row["boundaries"] in subsets
+    ]
+    header = ["checkpoint", "step", "scorer", "success of", "boundaries", "Spearman", "points"]
+    return run.table("signal", f"Potential against sampled success rates. {PUBLISHED}", header, rows)
+
+
+def _traces(run: Run) -> list[Block]:
+    """Chosen rollouts of each main arm that shapes, of its first seed."""
+    found = {
+        arm: read_traces(run.layout.rl(arm, run.config.seeds[0], "rollouts"))
+        for arm, settings in run.main_arms.items()
+        if settings.shaping is not None
+    }
+    shown: list[Block] = []
+    for arm, traces in found.items():
+        if traces:
+            label = run.config.arms[arm].label
+            shown += [
+                Heading(f"Traces of training: {label}, step {traces[0].step}"),
+                Html(picks_markup(choose(traces, arm))),
+            ]
+    if not shown:
+        return []
+    return [
+        *shown,
+        Note(
+            "Blue paragraphs were encouraged, red ones discouraged, by the number beside them: what was added to the"
+            " advantage of each of their tokens. The curve is the potential from one boundary to the next, its grey"
+            " line zero; the number beside it is the potential after the paragraph, in nats."
+        ),
+    ]
+
+
+def _potential(run: Run, rows: list[Row]) -> Table:
+    cells = [
+        [Cell(run.tables.label(row["arm"])), Cell(metric_label(row["metric"])), Cell.interval(_interval(row), "number")]
+        for row in rows
+    ]
+    caption = "Over all training steps, with interval over seeds and steps."
+    return run.table("potential", caption, ["arm", "quantity", "mean"], cells)
+
+
+def _interval(row: Row) -> Interval:
+    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))

@@ -28,7 +28,8 @@ def write_data_tables(run: RunLayout, settings: TablesSettings, out_dir: Path) -
             "credit": arm.credit,
             "scorer": arm.scorer.model if arm.scorer else None,
             "guard": arm.shaping.max_paragraph_len if arm.shaping else None,
+            "question": arm.question,
         }
         for name, arm in settings.arms.items()
     ]
-    write_rows(out_dir / "arm_list.csv", ["arm", "label", "baseline", "credit", "scorer", "guard"], arms)
+    write_rows(out_dir / "arm_list.csv", ["arm", "label", "baseline", "credit", "scorer", "guard", "question"], arms)

@@ -24,7 +24,7 @@ def write_timing_tables(run: RunLayout, settings: TablesSettings, out_dir: Path)
         For each arm the seconds of each training step (steps,), the median over its seeds.
     """
     frames = {
-        arm: [read_parquet(run.rl(arm, seed, "timings"), TIMING_COLUMNS) for seed in settings.seeds]
+        arm: [read_parquet(run.rl(arm, seed, "timings"), TIMING_COLUMNS) for seed in settings.seeds_of(arm)]
         for arm in settings.arms
     }
     phases = {arm: [_phase_table(frame) for frame in frames[arm]] for arm in settings.arms}
@@ -65,9 +65,10 @@ def _write_ratios(totals: dict[str, Floats], settings: TablesSettings, out_dir: 
     rows: list[Row] = []
     for arm in (arm for arm in totals if arm != settings.baseline):
         steps = min(reference.shape[1], totals[arm].shape[1])
-        ratio = ratio_interval(totals[arm][:, :steps], reference[:, :steps], settings.bootstrap)
+        seeds = min(len(reference), len(totals[arm]))
+        ratio = ratio_interval(totals[arm][:seeds, :steps], reference[:seeds, :steps], settings.bootstrap)
         scorer = scorer_name(settings, arm)
-        rows.append({"arm": arm, "scorer": scorer, **interval_cells(ratio), "seeds": len(reference)})
+        rows.append({"arm": arm, "scorer": scorer, **interval_cells(ratio), "seeds": seeds})
     write_rows(out_dir / "step_ratio.csv", ["arm", "scorer", "mean", "low", "high", "seeds"], rows)
 
 

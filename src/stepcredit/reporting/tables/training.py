@@ -32,10 +32,10 @@ def write_training_tables(run: RunLayout, settings: TablesSettings, out_dir: Pat
     for arm in settings.arms:
         frames = [
             read_parquet(run.rl(arm, seed, "metrics"), ["step", "reward"]).sort_values("step")
-            for seed in settings.seeds
+            for seed in settings.seeds_of(arm)
         ]
         over_seeds += _over_seeds(arm, frames)
-        for seed, frame in zip(settings.seeds, frames, strict=True):
+        for seed, frame in zip(settings.seeds_of(arm), frames, strict=True):
             by_seed += _by_seed(arm, seed, frame)
         potential += _potential(arm, frames, settings)
         duplicates += _duplicates(arm, frames, settings)

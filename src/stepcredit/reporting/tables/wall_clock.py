@@ -22,7 +22,7 @@ def write_wall_clock(evaluated: Evaluated, elapsed: dict[str, Floats], settings:
     steps = settings.evaluation.steps
     rows: list[Row] = []
     for arm in (arm for arm in settings.arms if arm != baseline):
-        for step in steps[1:]:
+        for step in (step for step in settings.steps_of(arm) if step != steps[0]):
             seconds = _seconds(elapsed[arm], step)
             later = [other for other in steps if _seconds(elapsed[baseline], other) >= seconds]
             if not later:
@@ -36,7 +36,7 @@ def write_wall_clock(evaluated: Evaluated, elapsed: dict[str, Floats], settings:
                     "baseline_step": later[0],
                     "metric": name,
                 }
-                rows.append(key | interval_cells(difference) | {"seeds": len(settings.seeds)})
+                rows.append(key | interval_cells(difference) | {"seeds": len(settings.common_seeds(arm, baseline))})
     write_rows(out_dir / "wall_clock.csv", COLUMNS, rows)
 
 

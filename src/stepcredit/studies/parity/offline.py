@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepcredit.sampling.vllm_engine import EngineError, redispatch_tied_head, set_environment
+from stepcredit.sampling.vllm_engine import EngineError, set_environment
+from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
 from stepcredit.studies.parity.outcome import Outcome
 from stepcredit.studies.parity.settings import EngineOptions, Procedure, Sampling, Setting, Update
 from stepcredit.studies.parity.trainer import ROWS, Sampled, Scored, Trainer

@@ -1,0 +1,39 @@
+rule signal:
+    """The potential at boundaries of a checkpoint's rollouts, and success rates sampled from there."""
+    input:
+        model="<results>/rl/{arm}/seed{seed}/checkpoints/step{step}/model.safetensors",
+        frozen=rules.train_sft.output.model[0],
+        puzzles=rules.split_puzzles.output.heldout,
+    output:
+        boundaries="<results>/signal/{arm}/seed{seed}/step{step}.parquet",
+        manifest="<results>/signal/{arm}/seed{seed}/step{step}.manifest.json",
+    log:
+        "<logs>/signal/{arm}/seed{seed}/step{step}.log",
+    benchmark:
+        "<benchmarks>/signal/{arm}/seed{seed}/step{step}.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=2500,
+        runtime="20m",
+    params:
+        settings=signal_job,
+        code=stage_digest("signal"),
+    shell:
+        "stepcredit signal --settings {params.settings:q} --model {input.model} --frozen {input.frozen}"
+        " --puzzles {input.puzzles} --out {output.boundaries} --manifest {output.manifest} > {log} 2>&1"
+
+
+use rule signal as signal_sft with:
+    input:
+        model=rules.train_sft.output.model[0],
+        frozen=rules.train_sft.output.model[0],
+        puzzles=rules.split_puzzles.output.heldout,
+    output:
+        boundaries="<results>/signal/sft/step0.parquet",
+        manifest="<results>/signal/sft/step0.manifest.json",
+    log:
+        "<logs>/signal/sft/step0.log",
+    benchmark:
+        "<benchmarks>/signal/sft/step0.tsv"
