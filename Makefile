@@ -33,13 +33,13 @@ lint: setup
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
-	$(BIN)/snakefmt --check --compact-diff Snakefile rules
+	$(BIN)/snakefmt --check --compact-diff Snakefile workflow rules
 	$(BIN)/snakemake --lint
 
 format: setup
 	$(BIN)/ruff check --fix --quiet src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/snakefmt Snakefile workflow rules
 
 # Resolve envs/cpu.in anew. vLLM asks for torchvision, torchaudio and torchcodec, whose published builds are for CUDA and break
 # transformers beside a CPU torch; nothing here needs them.
