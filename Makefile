@@ -22,6 +22,7 @@ $(READY): envs/cpu.lock pyproject.toml
 
 report: setup
 	$(BIN)/snakemake --cores all results/report.html
+	@echo "The report: results/report.html"
 
 smoke: setup
 	$(BIN)/snakemake --cores all --configfile config/smoke.yaml
