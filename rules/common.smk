@@ -54,6 +54,14 @@ def rl_job(wildcards):
     return jobs.rl_job(CONFIG, wildcards.arm).canonical_json()
 
 
+def sweep_code(wildcards):
+    return stage_digest("train-rl", *CONFIG.arms[CONFIG.baseline].own_modules)
+
+
+def rl_code(wildcards):
+    return stage_digest("train-rl", *CONFIG.arms[wildcards.arm].own_modules)
+
+
 def evaluation_job(wildcards):
     return jobs.evaluation_job(CONFIG).canonical_json()
 

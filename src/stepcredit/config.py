@@ -227,9 +227,24 @@ class ArmSettings(Section):
     """A named RL configuration."""
 
     label: str
-    credit: Literal["group_advantage", "contrastive_potential"]
+    credit: Literal["group_advantage", "contrastive_potential", "own"]
+    scheme: Name | None = None
+    """Of the credit "own": the scheme that `stepcredit/credit/{scheme}.py` builds (docs/howto/credit-scheme.md)."""
     scorer: ScorerSettings | None = None
     shaping: ShapingSettings | None = None
+
+    @model_validator(mode="after")
+    def _scheme_exists(self) -> ArmSettings:
+        if (self.credit == "own") != (self.scheme is not None):
+            raise ValueError('credit "own" needs the name of a scheme, and no other credit takes one')
+        if self.scheme is not None and not (Path(__file__).parent / "credit" / f"{self.scheme}.py").is_file():
+            raise ValueError(f'scheme is "{self.scheme}", but the package has no file credit/{self.scheme}.py')
+        return self
+
+    @property
+    def own_modules(self) -> tuple[str, ...]:
+        """Modules of the package that only this arm runs, for its code digest."""
+        return (f"credit.{self.scheme}",) if self.scheme else ()
 
     @model_validator(mode="after")
     def _scorer_fits_credit(self) -> ArmSettings:
