@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --no-deps
 TORCH := 2.13.0
 
-.PHONY: setup report smoke test lint format lock clean
+.PHONY: setup report smoke test lint format rulegraph lock clean
 
 setup: $(READY)
 
@@ -41,6 +41,10 @@ format: setup
 	$(BIN)/ruff check --fix --quiet src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/snakefmt Snakefile workflow rules
+
+# The picture in docs/architecture.md, by Snakemake and Graphviz.
+rulegraph: setup
+	$(BIN)/snakemake --forceall --rulegraph dot -- results/report.html 2>/dev/null | dot -Tsvg > docs/rulegraph.svg
 
 # Resolve envs/cpu.in anew. vLLM asks for torchvision, torchaudio and torchcodec, whose published builds are for CUDA and break
 # transformers beside a CPU torch; nothing here needs them.

@@ -19,7 +19,7 @@ def own_scheme(name: str) -> Build:
     Raises:
         UserError: the module has none.
     """
-    module = importlib.import_module(f"stepcredit.credit.{name}")
+    module = importlib.import_module(f"{__package__}.{name}")
     build: Build | None = getattr(module, "build", None)
     if build is None:
         raise UserError(f"{module.__file__}: defines no build(arm, tokens), which an arm's own scheme needs")
