@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --no-deps
 TORCH := 2.13.0
 
-.PHONY: setup report smoke test lint format lock clean
+.PHONY: setup report smoke test lint format rulegraph lock clean
 
 setup: $(READY)
 
@@ -22,6 +22,7 @@ $(READY): envs/cpu.lock pyproject.toml
 
 report: setup
 	$(BIN)/snakemake --cores all results/report.html
+	@echo "The report: results/report.html"
 
 smoke: setup
 	$(BIN)/snakemake --cores all --configfile config/smoke.yaml
@@ -33,13 +34,17 @@ lint: setup
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
-	$(BIN)/snakefmt --check --compact-diff Snakefile rules
+	$(BIN)/snakefmt --check --compact-diff Snakefile workflow rules
 	$(BIN)/snakemake --lint
 
 format: setup
 	$(BIN)/ruff check --fix --quiet src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/snakefmt Snakefile workflow rules
+
+# The picture in docs/architecture.md, by Snakemake and Graphviz.
+rulegraph: setup
+	$(BIN)/snakemake --forceall --rulegraph dot -- results/report.html 2>/dev/null | dot -Tsvg > docs/rulegraph.svg
 
 # Resolve envs/cpu.in anew. vLLM asks for torchvision, torchaudio and torchcodec, whose published builds are for CUDA and break
 # transformers beside a CPU torch; nothing here needs them.

@@ -54,6 +54,14 @@ def rl_job(wildcards):
     return jobs.rl_job(CONFIG, wildcards.arm).canonical_json()
 
 
+def sweep_code(wildcards):
+    return stage_digest("train-rl", *CONFIG.arms[CONFIG.baseline].own_modules)
+
+
+def rl_code(wildcards):
+    return stage_digest("train-rl", *CONFIG.arms[wildcards.arm].own_modules)
+
+
 def evaluation_job(wildcards):
     return jobs.evaluation_job(CONFIG).canonical_json()
 
@@ -134,3 +142,14 @@ def write_config():
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         with atomic_path(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+if not workflow.modifier.is_main_snakefile():
+    # Snakemake runs `onstart` of the main workflow alone; as a module of another we leave our configuration all the same.
+    start_main = workflow._onstart
+
+    def start(log):
+        start_main(log)
+        write_config()
+
+    workflow._onstart = start

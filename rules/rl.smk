@@ -21,7 +21,7 @@ rule sweep_learning_rate:
         runtime="30m",
     params:
         settings=sweep_job,
-        code=stage_digest("train-rl"),
+        code=sweep_code,
         seed=CONFIG.sweep.seed,
         directory=subpath(output.metrics, parent=True),
         state=f"{CONFIG.outdir}/state/sweep/lr{{rate}}",
@@ -82,7 +82,7 @@ rule train_rl:
         runtime="1h",
     params:
         settings=rl_job,
-        code=stage_digest("train-rl"),
+        code=rl_code,
         directory=subpath(output.metrics, parent=True),
         state=f"{CONFIG.outdir}/state/rl/{{arm}}/seed{{seed}}",
     shell:

@@ -25,7 +25,7 @@ FLAGS = (
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """Headless Chromium, one for all tests."""
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    binary, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
     if binary is None or driver is None:
         pytest.fail("the page tests need a browser: apt-get install -y chromium chromium-driver", pytrace=False)
     from selenium import webdriver

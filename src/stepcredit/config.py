@@ -243,7 +243,11 @@ class ArmSettings(Section):
     """A named RL configuration."""
 
     label: str
-    credit: Literal["group_advantage", "raw_reward", "contrastive_potential", "reference_likelihood", "prefix_value"]
+    credit: Literal[
+        "group_advantage", "raw_reward", "contrastive_potential", "reference_likelihood", "prefix_value", "own"
+    ]
+    scheme: Name | None = None
+    """Of the credit "own": the scheme that `stepcredit/credit/{scheme}.py` builds (docs/howto/credit-scheme.md)."""
     scorer: ScorerSettings | None = None
     shaping: ShapingSettings | None = None
     question: str | None = None
@@ -252,6 +256,19 @@ class ArmSettings(Section):
     """How many of the seeds at most, the first ones; null: all."""
     steps: Annotated[list[Positive], Field(min_length=1)] | None = None
     """Some of the evaluated steps, the last one among them; null: all."""
+
+    @model_validator(mode="after")
+    def _scheme_exists(self) -> ArmSettings:
+        if (self.credit == "own") != (self.scheme is not None):
+            raise ValueError('credit "own" needs the name of a scheme, and no other credit takes one')
+        if self.scheme is not None and not (Path(__file__).parent / "credit" / f"{self.scheme}.py").is_file():
+            raise ValueError(f'scheme is "{self.scheme}", but the package has no file credit/{self.scheme}.py')
+        return self
+
+    @property
+    def own_modules(self) -> tuple[str, ...]:
+        """Modules of the package that only this arm runs, for its code digest."""
+        return (f"credit.{self.scheme}",) if self.scheme else ()
 
     @model_validator(mode="after")
     def _scorer_fits_credit(self) -> ArmSettings:

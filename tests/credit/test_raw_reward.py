@@ -15,7 +15,7 @@ def test_every_token_gets_the_reward_itself():
         Rollout((1, 2), Completion((5, 6, 7), (0.0,) * 3, True), "", Verdict(reward, None, True, "right"))
         for reward in (1.0, 0.0, 1.0)
     ]
-    credit = build_credit(arm, codec, policy=None, frozen=lambda: None)
+    credit = build_credit(arm, codec, scorer=None, continuations=None)
     [group], metrics = credit.assign([Group(Puzzle((1, 2, 3), 6), rollouts)])
     assert [rollout.group_advantage for rollout in group.rollouts] == [1.0, 0.0, 1.0]
     assert np.array_equal(group.rollouts[0].advantages, np.ones(3, dtype=np.float32))

@@ -18,10 +18,12 @@ def prepare(directory: Path) -> Path:
     return directory
 
 
-def snakemake(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def snakemake(
+    directory: Path, *arguments: str, snakefile: Path = ROOT / "Snakefile", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Snakemake on the smoke configuration, with `directory` as the working directory."""
     command = [
-        *[sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")],
+        *[sys.executable, "-m", "snakemake", "--snakefile", str(snakefile)],
         *["--directory", str(directory), "--configfile", "config/smoke.yaml", "--cores", "all"],
         *arguments,
     ]
@@ -30,9 +32,11 @@ def snakemake(directory: Path, *arguments: str, **environment: str) -> subproces
     )
 
 
-def planned(directory: Path, *arguments: str, **environment: str) -> dict[str, int]:
+def planned(
+    directory: Path, *arguments: str, snakefile: Path = ROOT / "Snakefile", **environment: str
+) -> dict[str, int]:
     """The jobs that a dry run plans: rule to number."""
-    done = snakemake(directory, "--dry-run", "--quiet", "rules", *arguments, **environment)
+    done = snakemake(directory, "--dry-run", "--quiet", "rules", *arguments, snakefile=snakefile, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     if "Nothing to be done" in done.stdout + done.stderr:
         return {}

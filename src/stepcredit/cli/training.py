@@ -99,7 +99,7 @@ def train_rl(
     with record(
         "train-rl",
         out_dir / "manifest.json",
-        modules=MODULES["train-rl"],
+        modules=(*MODULES["train-rl"], *job.arm.own_modules),
         inputs=inputs,
         outputs=[out_dir / name for name in names],
         settings={**job.model_dump(mode="json"), "learning_rate": rate},

@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 from stepcredit.config import ArmSettings
 from stepcredit.credit.contrastive_potential import ContrastivePotential
 from stepcredit.credit.group_advantage import GroupAdvantage
+from stepcredit.credit.own import own_scheme
 from stepcredit.credit.prefix_value import PrefixValue
 from stepcredit.credit.raw_reward import RawReward
 from stepcredit.credit.reference_likelihood import ReferenceLikelihood
@@ -27,6 +28,8 @@ def build_credit(
         scorer: what its scorer scores with; None where it has none.
         continuations: what a prefix value samples with.
     """
+    if arm.scheme is not None:
+        return own_scheme(arm.scheme)(arm, tokens)
     if arm.credit == "raw_reward":
         return RawReward(tokens)
     if arm.shaping is None:

@@ -33,6 +33,6 @@ DATA: dict[str, tuple[str, ...]] = {
 }
 
 
-def stage_digest(stage: str) -> str:
-    """Digest of the code of a stage."""
-    return code_digest(*MODULES[stage], data=DATA.get(stage, ()))
+def stage_digest(stage: str, *modules: str) -> str:
+    """Digest of the code of a stage, and of further modules that one of its jobs runs."""
+    return code_digest(*MODULES[stage], *modules, data=DATA.get(stage, ()))

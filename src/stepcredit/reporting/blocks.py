@@ -39,10 +39,11 @@ class Absent:
 
 @dataclass(frozen=True)
 class Panel:
-    """One inlined figure with its caption."""
+    """One inlined figure with its caption, and the address of its file relative to the report."""
 
     svg: Markup
     caption: str
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def write_report(config: Path, results: Path, out: Path) -> None:
     """
     run = Run(load_config(config), RunLayout(results), out)
     sections = [found for build in SECTIONS if (found := build(run))]
-    page = render(run.config.report.title, sections, run.config.statistics.confidence)
+    page = render(run.config.report.title, sections, run.config.statistics.confidence, run.link(run.layout.claims))
     size = len(page.encode("utf-8"))
     if size > LARGEST:
         raise UserError(f"{out}: would be {size:,} bytes, more than the {LARGEST:,} a report may have")
@@ -36,8 +36,13 @@ def write_report(config: Path, results: Path, out: Path) -> None:
         temporary.write_text(page, encoding="utf-8")
 
 
-def render(title: str, sections: list[Section], confidence: float) -> str:
-    """The page as text; everything but the markup of figures is escaped. `confidence`: of the intervals."""
+def render(title: str, sections: list[Section], confidence: float, claims: str = "claims.json") -> str:
+    """The page as text; everything but the markup of figures is escaped.
+
+    Args:
+        confidence: of the intervals.
+        claims: address of the claims relative to the page.
+    """
     templates = environment()
     source = templates.loader
     assert source is not None
@@ -47,6 +52,7 @@ def render(title: str, sections: list[Section], confidence: float) -> str:
     return template.render(
         title=title,
         sections=sections,
+        claims=claims,
         confidence=f"{100 * confidence:g} %",
         style=style,
         script=script,

@@ -69,7 +69,8 @@ class Run:
         path = self.layout.figures / f"{name}.svg"
         if not path.is_file():
             raise UserError(f"{path}: missing; it is written by `stepcredit figures`")
-        return Panel(inline(path.read_text(encoding="utf-8"), name, self.alt.get(name, name)), caption)
+        markup = inline(path.read_text(encoding="utf-8"), name, self.alt.get(name, name))
+        return Panel(markup, caption, self.link(path))
 
     def table(self, name: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
         """A table of the page that shows (part of) `name`.csv."""

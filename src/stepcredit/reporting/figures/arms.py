@@ -9,7 +9,7 @@ from stepcredit.evaluation.statistics import Interval
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Mark, Published
 from stepcredit.reporting.csvfiles import Row
-from stepcredit.reporting.figures.style import HALF, Drawn, canvas, label_ends, step_axis, y_title
+from stepcredit.reporting.figures.style import HALF, Drawn, canvas, label_ends, step_axis, tell_values, y_title
 from stepcredit.reporting.numbers import joined, with_interval
 from stepcredit.reporting.palette import MUTED, arm_colours
 
@@ -87,6 +87,7 @@ def _by_step(tables: Tables, metric: str, title: str, unit: str, marks: Sequence
         for arm in arms:
             rows = tables.rows("arms", arm=arm, metric=metric)
             _line(axes, rows, colours[arm], scale)
+            tell_values(axes, _values(tables.label(arm), rows, scale, unit))
             ends.append((rows[-1]["mean"] * scale, tables.label(arm), colours[arm]))
             said.append(f"{tables.label(arm)} {with_interval(_interval(rows[-1]), unit)}")
         axes.set_xlim(0, last)
@@ -119,6 +120,8 @@ def _paired(tables: Tables, metric: str) -> Drawn:
             low, mean, high = ([row[end] * 100 for row in rows] for end in ("low", "mean", "high"))
             axes.vlines(x, low, high, color=colours[arm], linewidth=1.2)
             axes.plot(x, mean, "-o", color=colours[arm], linewidth=0.7, markersize=3.5)
+            told = [text for _, _, text in _values(tables.label(arm), rows, 100.0, "difference")]
+            tell_values(axes, zip(x, mean, told, strict=True))
             ends.append((mean[-1], tables.label(arm), colours[arm]))
             interval = with_interval(_interval(rows[-1]), "difference")
             said.append(f"{tables.label(arm)} minus {tables.label(baseline)} {interval}")
@@ -135,6 +138,14 @@ def _line(axes: Any, rows: Sequence[Row], colour: str, scale: float) -> None:
     low, mean, high = ([row[end] * scale for row in rows] for end in ("low", "mean", "high"))
     axes.fill_between(steps, low, high, color=colour, alpha=0.11, linewidth=0)
     axes.plot(steps, mean, "-o", color=colour, markersize=3, clip_on=False)
+
+
+def _values(label: str, rows: Sequence[Row], scale: float, unit: str) -> list[tuple[float, float, str]]:
+    """Each row as (step, scaled mean, what it says)."""
+    return [
+        (row["step"], row["mean"] * scale, f"{label}, step {row['step']}: {with_interval(_interval(row), unit)}")
+        for row in rows
+    ]
 
 
 def _marks(axes: Any, marks: Sequence[Mark], colours: dict[str, str], last: int) -> None:

@@ -10,7 +10,8 @@ from matplotlib.ticker import NullLocator
 from stepcredit.evaluation.statistics import Floats, Interval
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published
-from stepcredit.reporting.figures.style import HALF, WIDE, Drawn, canvas, step_axis, y_title
+from stepcredit.reporting.csvfiles import Row
+from stepcredit.reporting.figures.style import HALF, WIDE, Drawn, canvas, step_axis, tell_values, y_title
 from stepcredit.reporting.numbers import count, number, rate, with_interval
 from stepcredit.reporting.palette import INK, MUTED, PHASES, SERIES
 
@@ -55,6 +56,8 @@ def sft_loss(tables: Tables, _: Published) -> Drawn:
     with canvas(HALF) as (figure, axes):
         axes.plot(steps, loss, color=SERIES[0], linewidth=0.5, alpha=0.35)
         axes.plot(steps, smooth, color=SERIES[0])
+        shown = range(0, len(steps), max(1, len(steps) // 40))
+        tell_values(axes, [(steps[i], smooth[i], f"step {steps[i]:.0f}: {smooth[i]:.3f}") for i in shown])
         axes.set_ylim(bottom=0, top=float(np.quantile(loss, 0.995)) * 1.05)
         axes.set_xlim(0, steps[-1])
         axes.annotate(
@@ -92,6 +95,7 @@ def sweep(tables: Tables, _: Published) -> Drawn:
                     "chosen", (value, mean), xytext=(7, 0), textcoords="offset points",
                     va="center", color=SERIES[0],
                 )  # fmt: skip
+        tell_values(axes, [(value, mean, _rate(row)) for value, mean, row in zip(rates, means, rows, strict=True)])
         axes.set_xticks(rates, [rate(value) for value in rates])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.margins(x=0.14)
@@ -104,6 +108,11 @@ def sweep(tables: Tables, _: Published) -> Drawn:
         f" {with_interval(interval, 'fraction')} pass@1; the rates span {_span(means)}."
     )
     return Drawn(figure, alt)
+
+
+def _rate(row: Row) -> str:
+    interval = Interval(row["mean"], row["low"], row["high"])
+    return f"learning rate {rate(float(row['learning_rate']))}: {with_interval(interval, 'fraction')}"
 
 
 def _span(means: Sequence[float] | Floats) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import matplotlib
 
 matplotlib.use("svg")
 
+from markupsafe import escape
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator
 
@@ -21,6 +23,8 @@ from stepcredit.reporting.palette import INK, MUTED, RULE
 HALF = (3.4, 2.55)
 """Inches of a figure of which two stand side by side."""
 WIDE = (4.0, 2.3)
+MARKS = "stepcredit_marks"
+"""Attribute of a figure: the texts of its marks, see `tell_values`."""
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stepcredit",
@@ -77,8 +81,28 @@ def canvas(size: tuple[float, float], right: float = 0.97, left: float = 0.13) -
 
 def save(figure: Any, path: Path) -> None:
     """Write an SVG without date or generator, so that the same numbers give the same bytes."""
-    with plt.rc_context(STYLE), atomic_path(path) as temporary:
-        figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+    stream = io.StringIO()
+    with plt.rc_context(STYLE):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    for number, title in enumerate(getattr(figure, MARKS, ())):
+        opening = f'<g id="{_mark_id(number)}"'
+        text = text.replace(f"{opening}>", f'{opening} class="mark"><title>{escape(title)}</title>', 1)
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def tell_values(axes: Any, points: Iterable[tuple[float, float, str]]) -> None:
+    """Let each point (x, y, text) of the axes tell its text to who points at it; nothing is seen of that."""
+    titles: list[str] = axes.figure.__dict__.setdefault(MARKS, [])
+    look = {"color": INK, "alpha": 0, "markersize": 9, "zorder": 10, "clip_on": False}
+    for x, y, text in points:
+        axes.plot([x], [y], "o", scalex=False, scaley=False, gid=_mark_id(len(titles)), **look)
+        titles.append(text)
+
+
+def _mark_id(number: int) -> str:
+    return f"mark-{number}"
 
 
 def y_title(axes: Any, text: str) -> None:

@@ -10,7 +10,7 @@ from stepcredit.evaluation.statistics import Floats
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published
 from stepcredit.reporting.figures.arms import RIGHT, colours_of
-from stepcredit.reporting.figures.style import HALF, Drawn, canvas, label_ends, step_axis, y_title
+from stepcredit.reporting.figures.style import HALF, Drawn, canvas, label_ends, step_axis, tell_values, y_title
 from stepcredit.reporting.numbers import joined
 from stepcredit.reporting.palette import MUTED
 
@@ -75,6 +75,12 @@ def _curve(
                 axes.plot(steps, smoothed(values), color=colours[arm], linewidth=0.5, alpha=0.55)
             steps, mean = _mean_curve(curves)
             axes.plot(steps, smoothed(mean), color=colours[arm])
+            told = [
+                (float(step), float(value), f"{tables.label(arm)}, step {step:.0f}: {value:.{decimals}f}")
+                for step, value in zip(steps, smoothed(mean), strict=True)
+                if step % SMOOTHING == 0
+            ]
+            tell_values(axes, told)
             last = max(last, int(steps[-1]))
             ends.append((float(smoothed(mean)[-1]), tables.label(arm), colours[arm]))
             said.append(f"{tables.label(arm)} {smoothed(mean)[-1]:.{decimals}f}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Note, Panel, Section, Table
+from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Note, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label, metric_unit
 from stepcredit.reporting.numbers import joined, with_interval
@@ -31,7 +31,7 @@ def section(run: Run) -> Section:
         _paired(run, pair),
         Heading("What training saw"),
         Figures(
-            [Panel(run.panel(f"training_{name}").svg, "") for name in ("reward", "length", "well_formed", "entropy")],
+            [run.panel(f"training_{name}") for name in ("reward", "length", "well_formed", "entropy")],
             "Seeds thin, their mean thick, both smoothed over five steps.",
         ),
         Note(_ratio(run)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Note, Panel, Section
+from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Note, Section
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label, metric_unit
 from stepcredit.reporting.numbers import rate, with_interval
@@ -23,8 +23,8 @@ def section(run: Run) -> Section:
         answer += f" The sweep chooses a learning rate of {rate(best['learning_rate'])}{_margin(sweep, best)}."
     steps = run.config.sweep.steps
     panels = [
-        Panel(run.panel("sft_loss").svg, "SFT loss: each step thin, running median thick."),
-        Panel(run.panel("sweep").svg, f"pass@1 after {steps} RL steps, one seed, on the validation puzzles."),
+        run.panel("sft_loss", "SFT loss: each step thin, running median thick."),
+        run.panel("sweep", f"pass@1 after {steps} RL steps, one seed, on the validation puzzles."),
     ]
     rates = [
         [
