@@ -89,7 +89,7 @@ def test_a_misspelt_value_names_the_known_ones():
         ({"rl": {"max_new_tokens": 600}}, "leaves no room for a prompt"),
         ({"evaluation": {"pass_k": [1, 8]}}, "pass@8 of 4 samples"),
         ({"evaluation": {"steps": [0, 40, 20]}}, "evaluation: steps must be in increasing order"),
-        ({"sft": {"warmup_steps": 850}}, "warmup_steps + decay_steps"),
+        ({"sft": {"warmup_steps": 1200}}, "warmup_steps + decay_steps"),
         ({"model": {"attention_heads": 3, "key_value_heads": 2}}, "multiple of key_value_heads"),
         ({"data": {"source": "file"}}, "file.path is not set"),
         ({"data": {"synthetic": {"largest_number": 99, "largest_intermediate": 98}}}, "largest_intermediate must hold"),

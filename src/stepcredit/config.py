@@ -128,12 +128,12 @@ class OptimizerSettings(Section):
 class SFTSettings(Section):
     """Supervised fine-tuning. Schedule: linear warm-up, constant, linear decay over the last `decay_steps`."""
 
-    steps: Positive = 850
+    steps: Positive = 1200
     batch_size: Positive = 32
     learning_rate: Rate = 5e-3
     min_learning_rate: Annotated[float, Field(ge=0)] = 2.5e-4
     warmup_steps: Annotated[int, Field(ge=0)] = 60
-    decay_steps: Annotated[int, Field(ge=0)] = 790
+    decay_steps: Annotated[int, Field(ge=0)] = 1140
     max_tokens: Positive = 512
     """Demonstrations longer than this are left out, and counted."""
     optimizer: OptimizerSettings = OptimizerSettings(beta2=0.98, weight_decay=0.1)

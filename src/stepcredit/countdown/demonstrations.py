@@ -20,7 +20,7 @@ from stepcredit.countdown.attempts import Attempt, attempts
 from stepcredit.countdown.prompt import PARAGRAPH_BREAK
 from stepcredit.countdown.puzzle import Puzzle
 
-GUESS_SHARE = 0.3
+GUESS_SHARE = 0.4
 """Share of the traces that stop after failures and submit a guess; the others end with `Found it.`"""
 
 RIGHT_GUESS_SHARE = 0.7
