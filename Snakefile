@@ -31,6 +31,7 @@ include: "rules/data.smk"
 include: "rules/sft.smk"
 include: "rules/rl.smk"
 include: "rules/evaluate.smk"
+include: "rules/scoring.smk"
 include: "rules/report.smk"
 include: "rules/audit.smk"
 

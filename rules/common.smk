@@ -62,6 +62,10 @@ def validation_job(wildcards):
     return jobs.validation_job(CONFIG).canonical_json()
 
 
+def scoring_job(wildcards):
+    return jobs.scoring_job(CONFIG).canonical_json()
+
+
 def tables_settings(wildcards):
     return TablesSettings.from_config(CONFIG).canonical_json()
 

@@ -209,7 +209,16 @@ class ScorerSettings(Section):
     """Which model scores the answers (`frozen`: the SFT checkpoint, `moving`: the current policy), and how."""
 
     model: Literal["frozen", "moving"]
-    kind: Literal["tree"] = "tree"
+    kind: Literal["tree", "engine", "cached", "batched", "naive"] = "tree"
+
+    @model_validator(mode="after")
+    def _engine_moves(self) -> ScorerSettings:
+        if self.kind == "engine" and self.model == "frozen":
+            raise ValueError(
+                'kind "engine" scores with the sampler\'s engine, which holds the policy, so the scorer moves;'
+                ' for a frozen one take "tree" or "cached"'
+            )
+        return self
 
 
 class ShapingSettings(Section):
@@ -260,6 +269,33 @@ class EvaluationSettings(Section):
         return self
 
 
+class ScoringSettings(Section):
+    """The scoring study: every scorer on the same recorded rollouts, and in the RL loop."""
+
+    scorings: Positive = 400
+    """Of the recorded workload, about: whole rollouts, the first of them always."""
+    repetitions: Positive = 3
+    enough_seconds: Rate = 20.0
+    """A scorer that has taken this long on a workload is not repeated any more."""
+    steps: Positive = 3
+    """RL steps that are timed with each scorer."""
+    prompts_per_step: Positive = 4
+    large: ModelSettings = ModelSettings(
+        hidden_size=576,
+        layers=30,
+        intermediate_size=1536,
+        attention_heads=9,
+        key_value_heads=3,
+        head_dim=64,
+        max_positions=2048,
+    )
+    """A larger shape with random weights; by default that of SmolLM2-135M."""
+    large_vocabulary: Positive = 49_152
+    large_trunk: Positive = 384
+    """Tokens of its one trunk: recorded rollouts one after the other."""
+    large_scorings: Positive = 40
+
+
 class StatisticsSettings(Section):
     """Bootstrap over puzzles nested in seeds."""
 
@@ -286,6 +322,7 @@ class Config(Section):
     baseline: str = "baseline"
     seeds: Annotated[list[int], Field(min_length=1)] = [0, 1, 2]
     evaluation: EvaluationSettings = EvaluationSettings()
+    scoring: ScoringSettings = ScoringSettings()
     statistics: StatisticsSettings = StatisticsSettings()
     report: ReportSettings = ReportSettings()
 

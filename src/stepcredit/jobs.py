@@ -14,8 +14,10 @@ from stepcredit.config import (
     Rate,
     RLSettings,
     SamplerSettings,
+    ScoringSettings,
     Section,
     SFTSettings,
+    ShapingSettings,
 )
 
 
@@ -36,6 +38,17 @@ class RLJob(Section):
     sampler: SamplerSettings
     steps: Annotated[list[Positive], Field(min_length=1)]
     """Steps whose model is kept; the last one ends the run."""
+
+
+class ScoringJob(Section):
+    """Everything that the scoring study reads."""
+
+    scoring: ScoringSettings
+    sampler: SamplerSettings
+    rl: RLSettings
+    shaping: ShapingSettings
+    seed: int
+    """Of the run whose rollouts are scored; its first steps are repeated with each scorer."""
 
 
 class EvaluationJob(Section):
@@ -61,6 +74,14 @@ def rl_job(config: Config, arm: str) -> RLJob:
 
 def sweep_job(config: Config) -> RLJob:
     return RLJob(arm=config.arms[config.baseline], rl=config.rl, sampler=config.sampler, steps=[config.sweep.steps])
+
+
+def scoring_job(config: Config) -> ScoringJob:
+    """Paragraphs as the first shaped arm cuts them."""
+    shaping = next((arm.shaping for arm in config.arms.values() if arm.shaping), ShapingSettings())
+    return ScoringJob(
+        scoring=config.scoring, sampler=config.sampler, rl=config.rl, shaping=shaping, seed=config.seeds[0]
+    )
 
 
 def evaluation_job(config: Config) -> EvaluationJob:

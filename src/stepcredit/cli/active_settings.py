@@ -44,6 +44,9 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "train-rl": _train_rl,
     "select-learning-rate": lambda config, _: {"rates": config.sweep.learning_rates},
     "evaluate": _evaluate,
+    "score-benchmark": lambda config, _: jobs.scoring_job(config),
+    "score-benchmark-large": lambda config, _: jobs.scoring_job(config),
+    "time-scoring-steps": lambda config, _: jobs.scoring_job(config),
     "tables": lambda config, _: TablesSettings.from_config(config),
     "report": lambda config, _: config,
 }

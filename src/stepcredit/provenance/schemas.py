@@ -93,6 +93,31 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "finished": "bool",
         "tokens": "int64",
     },
+    "scoring_benchmark": {
+        "model": "string",
+        "scorer": "string",
+        "repetition": "int64",
+        "wall_s": "double",
+        "scorings": "int64",
+        "scorings_unique": "int64",
+        "requests": "int64",
+        "bytes": "int64",
+        "tokens_computed": "int64",
+        "tokens_minimum": "int64",
+        "tokens_cached": "int64",
+        "scores": "list<double>",
+    },
+    "scoring_steps": {
+        "model": "string",
+        "scorer": "string",
+        "step": "int64",
+        "phase": "string",
+        "seconds": "double",
+        "cpu_seconds": "double",
+        "scorings": "int64?",
+        "prompts": "int64",
+        "run_prompts": "int64",
+    },
 }
 """Kind of file -> column -> type."""
 
@@ -115,6 +140,9 @@ KINDS: dict[str, str] = {
     "rl/*/seed*/rollouts.parquet": "rollouts",
     "eval/sft/step0.parquet": "evaluation",
     "eval/*/seed*/step*.parquet": "evaluation",
+    "scoring/run.parquet": "scoring_benchmark",
+    "scoring/large.parquet": "scoring_benchmark",
+    "scoring/steps.parquet": "scoring_steps",
 }
 """Pattern of a path below the results directory -> kind of file; the first that fits counts."""
 

@@ -42,6 +42,10 @@ class RunLayout:
             return self.sft_evaluation
         return self.root / "eval" / arm / f"seed{seed}" / f"step{step}.parquet"
 
+    def scoring(self, name: str) -> Path:
+        """A file of the scoring study: `run`, `large` or `steps`."""
+        return self.root / "scoring" / f"{name}.parquet"
+
     @property
     def tables(self) -> Path:
         return self.root / "tables"

@@ -16,8 +16,19 @@ TABLES = (
     "potential",
     "deduplication",
 )
-TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock")
-"""Tables of seconds: they differ from run to run."""
+TIMING_TABLES = (
+    "step_time",
+    "step_ratio",
+    "cost",
+    "wall_clock",
+    "elapsed",
+    "scoring",
+    "scoring_repetitions",
+    "scoring_agreement",
+    "scoring_steps",
+    "scoring_projection",
+)
+"""Tables of seconds and of rounding: they differ from run to run."""
 
 FIGURES = (
     "funnel",
@@ -34,4 +45,7 @@ FIGURES = (
     "heldout_finished",
     "heldout_length",
     "step_time",
+    "pass_at_1_time",
+    "scoring_wall",
+    "scoring_steps",
 )

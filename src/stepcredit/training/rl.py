@@ -9,15 +9,17 @@ warm-up, then a constant learning rate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from tqdm import tqdm
-from transformers import PreTrainedModel
 
 from stepcredit.countdown.puzzle import Puzzle
-from stepcredit.credit.registry import build_credit
+from stepcredit.credit.registry import open_credit
+from stepcredit.credit.scorers import ScorerSources
 from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
 from stepcredit.modeling.model import load_model, save_model
@@ -25,6 +27,7 @@ from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
 from stepcredit.sampling.vllm_engine import VLLMSampler
+from stepcredit.scoring.server import ScorerServer
 from stepcredit.seeds import batch_indices, derive_seed
 from stepcredit.tables import write_rows
 from stepcredit.training.checkpoint import Progress, StateDirectory, link_tree
@@ -66,12 +69,12 @@ def train_rl(run: RLRun, state_directory: Path, identity: Mapping[str, Any], out
     settings = run.job.model_dump(mode="json", exclude={"steps"})
     identity = {**identity, "settings": settings, "seed": run.seed, "learning_rate": run.learning_rate}
     states = StateDirectory(state_directory, identity, goal=run.job.steps)
-    trainer = RLTrainer(run)
-    trainer.resume(states)
     last = run.job.steps[-1]
-    for step in tqdm(range(trainer.done + 1, last + 1), desc="RL", initial=trainer.done, total=last, mininterval=5):
-        trainer.step(step)
-        trainer.keep(states, run.job.steps)
+    with RLTrainer(run) as trainer:
+        trainer.resume(states)
+        for step in tqdm(range(trainer.done + 1, last + 1), desc="RL", initial=trainer.done, total=last, mininterval=5):
+            trainer.step(step)
+            trainer.keep(states, run.job.steps)
     for step in run.job.steps:
         link_tree(states.model_directory(step), out_dir / "checkpoints" / f"step{step}")
     write_rows(out_dir / "metrics.parquet", trainer.metrics)
@@ -81,9 +84,20 @@ def train_rl(run: RLRun, state_directory: Path, identity: Mapping[str, Any], out
 
 
 class RLTrainer:
-    """Policy, sampler, credit scheme and optimiser of one run, one step at a time."""
+    """Policy, sampler, credit scheme and optimiser of one run, one step at a time.
 
-    def __init__(self, run: RLRun) -> None:
+    A context manager: a scorer's server ends with the block (and with this process, however that ends).
+    """
+
+    def __init__(self, run: RLRun, *, sampler: VLLMSampler | None = None, server: ScorerServer | None = None) -> None:
+        """
+        Args:
+            sampler: one of this model to take instead of starting one.
+            server: a scorer server of this model to take where the arm's scorer needs one.
+
+        Raises:
+            ServerError: the scorer's server did not start.
+        """
         self.run = run
         self.done = 0
         self.metrics: list[dict[str, Any]] = []
@@ -94,12 +108,19 @@ class RLTrainer:
         self.model = load_model(run.model_directory, rl.device)
         self._optimizer = build_optimizer(self.model, rl.optimizer, run.learning_rate)
         self._update = PolicyUpdate(self.model, self._optimizer, build_loss(**rl.loss.model_dump()), rl)
-        self._sampler = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
+        self._sampler = sampler or VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
         self._sampler.push_weights(self.model)
-        self._credit = build_credit(run.job.arm, self.codec, policy=self.model, frozen=self._frozen_model)
+        sources = ScorerSources(self.model, run.model_directory, self._sampler.engine, run.job.sampler, server)
+        self._open = ExitStack()
+        self._credit = self._open.enter_context(open_credit(run.job.arm, self.codec, sources))
 
-    def _frozen_model(self) -> PreTrainedModel:
-        return load_model(self.run.model_directory, self.run.job.rl.device).requires_grad_(False)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, traceback)
 
     def step(self, step: int) -> None:
         """One RL step; `step` counts from 1."""

@@ -51,6 +51,17 @@ def above(interval: Interval, threshold: float, what: str, unit: str = "ratio") 
     return Judgement(verdict, f"{what}: {with_interval(interval, unit)}", test, interval, unit)
 
 
+def below(interval: Interval, threshold: float, what: str, unit: str = "ratio") -> Judgement:
+    """Is `what` at most a threshold?"""
+    verdict: Verdict = "inconclusive"
+    if interval.high <= threshold:
+        verdict = "reproduced"
+    elif interval.low > threshold:
+        verdict = "contradicted"
+    test = f"threshold (≤ {number(threshold, unit)})"
+    return Judgement(verdict, f"{what}: {with_interval(interval, unit)}", test, interval, unit)
+
+
 def exactly(found: float, value: float, what: str) -> Judgement:
     """Is an exact count the published one?"""
     verdict: Verdict = "reproduced" if found == value else "contradicted"

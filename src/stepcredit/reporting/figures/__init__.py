@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published, read_published
-from stepcredit.reporting.figures import arms, data, timing, training
+from stepcredit.reporting.figures import arms, data, scoring, timing, training
 from stepcredit.reporting.figures.style import Drawn, save
 
 
@@ -37,6 +37,9 @@ FIGURES = (
     Figure("heldout_finished", arms.finished),
     Figure("heldout_length", arms.length),
     Figure("step_time", timing.step_time),
+    Figure("pass_at_1_time", arms.pass_at_1_by_time),
+    Figure("scoring_wall", scoring.wall),
+    Figure("scoring_steps", scoring.steps),
 )
 
 

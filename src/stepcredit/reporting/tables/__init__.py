@@ -8,6 +8,7 @@ from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.settings import TablesSettings
 from stepcredit.reporting.tables.arms import write_arm_tables
 from stepcredit.reporting.tables.data import SPLITS, write_data_tables
+from stepcredit.reporting.tables.scoring import MODELS, write_scoring_tables
 from stepcredit.reporting.tables.sft import write_sft_tables
 from stepcredit.reporting.tables.timing import write_timing_tables
 from stepcredit.reporting.tables.training import write_training_tables
@@ -28,6 +29,7 @@ def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
         *(run.rl(arm, seed, name) for arm, seed in arms for name in ("metrics", "timings")),
         *dict.fromkeys(run.evaluation(*key, step) for key in arms for step in settings.evaluation.steps),
         run.sft_evaluation,
+        *(run.scoring(name) for name in (*MODELS, "steps")),
     ]
 
 
@@ -44,3 +46,4 @@ def write_tables(results: Path, settings: TablesSettings, out_dir: Path) -> None
     write_training_tables(run, settings, out_dir)
     elapsed = write_timing_tables(run, settings, out_dir)
     write_wall_clock(evaluated, elapsed, settings, out_dir)
+    write_scoring_tables(run, elapsed[settings.baseline], out_dir)
