@@ -54,6 +54,12 @@ def rl_job(wildcards):
     return jobs.rl_job(CONFIG, wildcards.arm).canonical_json()
 
 
+def rl_memory(wildcards):
+    """MB of an RL job: a scorer on a server is a second engine."""
+    scorer = CONFIG.arms[wildcards.arm].scorer
+    return 3000 + 1500 * bool(scorer and scorer.kind in ("cached", "batched", "naive"))
+
+
 def evaluation_job(wildcards):
     return jobs.evaluation_job(CONFIG).canonical_json()
 
