@@ -272,12 +272,12 @@ class EvaluationSettings(Section):
 class ScoringSettings(Section):
     """The scoring study: every scorer on the same recorded rollouts, and in the RL loop."""
 
-    scorings: Positive = 400
+    scorings: Positive = 300
     """Of the recorded workload, about: whole rollouts, the first of them always."""
     repetitions: Positive = 3
-    enough_seconds: Rate = 20.0
+    enough_seconds: Rate = 10.0
     """A scorer that has taken this long on a workload is not repeated any more."""
-    steps: Positive = 3
+    steps: Positive = 2
     """RL steps that are timed with each scorer."""
     prompts_per_step: Positive = 4
     large: ModelSettings = ModelSettings(
@@ -293,7 +293,7 @@ class ScoringSettings(Section):
     large_vocabulary: Positive = 49_152
     large_trunk: Positive = 384
     """Tokens of its one trunk: recorded rollouts one after the other."""
-    large_scorings: Positive = 40
+    large_scorings: Positive = 24
 
 
 class StatisticsSettings(Section):

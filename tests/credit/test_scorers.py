@@ -36,7 +36,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     directory = tmp_path_factory.mktemp("sft") / "model"
     codec = TextCodec(build_tokenizer(60))
-    save_model(_sharp(build_model(SHAPE, codec, seed=0), 6.0), codec, directory)
+    save_model(_sharp(build_model(SHAPE, codec, seed=0), 3.0), codec, directory)
     return directory
 
 

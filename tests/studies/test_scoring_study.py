@@ -58,7 +58,7 @@ def checkpoint(codec: TextCodec, tmp_path_factory: pytest.TempPathFactory) -> Pa
     model = build_model(SHAPE, codec, seed=0)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter *= 6
+            parameter *= 3
     save_model(model, codec, directory)
     return directory
 
