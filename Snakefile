@@ -37,6 +37,7 @@ include: "rules/evaluate.smk"
 include: "rules/stability.smk"
 include: "rules/parity.smk"
 include: "rules/signal.smk"
+include: "rules/scoring.smk"
 include: "rules/report.smk"
 include: "rules/audit.smk"
 

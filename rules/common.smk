@@ -62,6 +62,12 @@ def rl_code(wildcards):
     return stage_digest("train-rl", *CONFIG.arms[wildcards.arm].own_modules)
 
 
+def rl_memory(wildcards):
+    """MB of an RL job: a scorer on a server is a second engine."""
+    scorer = CONFIG.arms[wildcards.arm].scorer
+    return 3000 + 1500 * bool(scorer and scorer.kind in ("cached", "batched", "naive"))
+
+
 def evaluation_job(wildcards):
     return jobs.evaluation_job(CONFIG).canonical_json()
 
@@ -117,6 +123,10 @@ def audited_model(wildcards):
 
 def signal_job(wildcards):
     return jobs.signal_job(CONFIG).canonical_json()
+
+
+def scoring_job(wildcards):
+    return jobs.scoring_job(CONFIG).canonical_json()
 
 
 def tables_settings(wildcards):

@@ -54,6 +54,11 @@ rule tables:
                 run=CONFIG.parity.ablation.runs,
             ),
         ],
+        scoring=[
+            rules.benchmark_scorers.output.measured,
+            rules.benchmark_scorers_large.output.measured,
+            rules.time_scoring_steps.output.measured,
+        ],
     output:
         tables=report(
             expand("<results>/tables/{table}.csv", table=[*TABLES, *TIMING_TABLES]),

@@ -78,7 +78,7 @@ rule train_rl:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=rl_memory,
         runtime="1h",
     params:
         settings=rl_job,

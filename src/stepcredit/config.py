@@ -207,9 +207,18 @@ class ScorerSettings(Section):
     """
 
     model: Literal["frozen", "moving", "average"]
-    kind: Literal["tree"] = "tree"
+    kind: Literal["tree", "engine", "cached", "batched", "naive"] = "tree"
     decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """Of the moving average: the share of itself that it keeps at each step."""
+
+    @model_validator(mode="after")
+    def _engine_moves(self) -> ScorerSettings:
+        if self.kind == "engine" and self.model != "moving":
+            raise ValueError(
+                'kind "engine" scores with the sampler\'s engine, which holds the policy, so the scorer moves;'
+                ' for another one take "tree" or "cached"'
+            )
+        return self
 
 
 class ShapingSettings(Section):
@@ -376,6 +385,33 @@ class SignalSettings(Section):
     seed: int = 0
 
 
+class ScoringSettings(Section):
+    """The scoring study: every scorer on the same recorded rollouts, and in the RL loop."""
+
+    scorings: Positive = 300
+    """Of the recorded workload, about: whole rollouts, the first of them always."""
+    repetitions: Positive = 3
+    enough_seconds: Rate = 10.0
+    """A scorer that has taken this long on a workload is not repeated any more."""
+    steps: Positive = 2
+    """RL steps that are timed with each scorer."""
+    prompts_per_step: Positive = 4
+    large: ModelSettings = ModelSettings(
+        hidden_size=576,
+        layers=30,
+        intermediate_size=1536,
+        attention_heads=9,
+        key_value_heads=3,
+        head_dim=64,
+        max_positions=2048,
+    )
+    """A larger shape with random weights; by default that of SmolLM2-135M."""
+    large_vocabulary: Positive = 49_152
+    large_trunk: Positive = 384
+    """Tokens of its one trunk: recorded rollouts one after the other."""
+    large_scorings: Positive = 24
+
+
 class StatisticsSettings(Section):
     """Bootstrap over puzzles nested in seeds."""
 
@@ -404,6 +440,7 @@ class Config(Section):
     evaluation: EvaluationSettings = EvaluationSettings()
     stability: StabilitySettings = StabilitySettings()
     signal: SignalSettings = SignalSettings()
+    scoring: ScoringSettings = ScoringSettings()
     statistics: StatisticsSettings = StatisticsSettings()
     parity: ParitySettings = ParitySettings()
     report: ReportSettings = ReportSettings()

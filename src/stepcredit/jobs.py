@@ -15,8 +15,10 @@ from stepcredit.config import (
     Rate,
     RLSettings,
     SamplerSettings,
+    ScoringSettings,
     Section,
     SFTSettings,
+    ShapingSettings,
     SignalSettings,
 )
 from stepcredit.stability_settings import EXACT, MismatchSettings, StabilitySettings
@@ -44,6 +46,17 @@ class RLJob(Section):
     """Steps whose model is kept; the last one ends the run."""
     mismatch: MismatchSettings | None = None
     """How the sampler is wrong on purpose; null: it is not."""
+
+
+class ScoringJob(Section):
+    """Everything that the scoring study reads."""
+
+    scoring: ScoringSettings
+    sampler: SamplerSettings
+    rl: RLSettings
+    shaping: ShapingSettings
+    seed: int
+    """Of the run whose rollouts are scored; its first steps are repeated with each scorer."""
 
 
 class EvaluationJob(Section):
@@ -132,6 +145,14 @@ def ablation_job(config: Config, run: str) -> RLJob:
         rl=config.rl.model_copy(update=rl),
         sampler=config.sampler.model_copy(update=changes),
         steps=[ablation.steps],
+    )
+
+
+def scoring_job(config: Config) -> ScoringJob:
+    """Paragraphs as the first shaped arm cuts them."""
+    shaping = next((arm.shaping for arm in config.arms.values() if arm.shaping), ShapingSettings())
+    return ScoringJob(
+        scoring=config.scoring, sampler=config.sampler, rl=config.rl, shaping=shaping, seed=config.seeds[0]
     )
 
 

@@ -88,6 +88,7 @@ def fabricate(root: Path, overrides: dict[str, Any] | None = None) -> Config:
     for arm in config.signal.arms:
         last = config.evaluation.steps[-1]
         _write(root / f"signal/{arm}/seed{config.seeds[0]}/step{last}.parquet", boundaries(generator))
+    _scoring(root)
     return config
 
 
@@ -294,6 +295,65 @@ def _sft(root: Path, generator: np.random.Generator) -> None:
     columns = {"step": step, "loss": loss, "learning_rate": 5e-3, "grad_norm": 0.3, "tokens": 3000}
     _write(root / "sft/metrics.parquet", pd.DataFrame(columns))
     _write(root / "sft/timings.parquet", pd.DataFrame({"step": step, "seconds": 0.2, "cpu_seconds": 0.18}))
+
+
+TIMES = {"naive": 24.0, "batched": 5.0, "cached": 0.9, "engine": 0.7, "tree": 0.3}
+"""Seconds of each scorer on 400 made-up scorings, 350 of them different."""
+TOKENS = {"naive": 60_000, "batched": 50_000, "cached": 9_000, "engine": 7_000, "tree": 5_000}
+
+
+def _scoring(root: Path) -> None:
+    """The files of a scoring study in which the engine takes 0.1 ms a token and nothing a scoring."""
+    for model, slower in (("run", 1.0), ("large", 3.0)):
+        plain = np.linspace(-9, -1, 400)
+        rows = [_measured(model, "plain", 0, 2.0 * slower, 50_000, plain)]
+        for repetition, stretch in enumerate((1.0, 1.2, 0.9)):
+            for scorer, seconds in TIMES.items():
+                scores = plain + (repetition + 1) * 1e-6 * (scorer != "tree")
+                rows.append(_measured(model, scorer, repetition, slower * stretch * seconds, TOKENS[scorer], scores))
+        _write(root / f"scoring/{model}.parquet", pd.DataFrame(rows))
+    _write(root / "scoring/steps.parquet", pd.DataFrame(_scoring_steps()))
+
+
+def _measured(model: str, scorer: str, repetition: int, seconds: float, tokens: int, scores: Any) -> dict[str, Any]:
+    requests = {"naive": 400, "batched": 1, "cached": 1}.get(scorer, 0)
+    return {
+        "model": model,
+        "scorer": scorer,
+        "repetition": repetition,
+        "wall_s": seconds,
+        "scorings": 400,
+        "scorings_unique": 350,
+        "requests": requests,
+        "bytes": 50_000 * requests if scorer == "naive" else 10_000 * requests,
+        "tokens_computed": tokens,
+        "tokens_minimum": 5_000,
+        "tokens_cached": 50_000 - tokens if scorer in ("cached", "engine") else 0,
+        "scores": scores.tolist(),
+    }
+
+
+def _scoring_steps() -> list[dict[str, Any]]:
+    """Three steps of 100 scorings each, of a quarter of the run's prompts; a second more in the second step."""
+    variants = [("none", "none", 0.0)]
+    variants += [("frozen", scorer, TIMES[scorer] / 4) for scorer in TIMES if scorer != "engine"]
+    variants += [("moving", scorer, TIMES[scorer] / 4 + 0.1) for scorer in TIMES]
+    return [
+        {
+            "model": model,
+            "scorer": scorer,
+            "step": step,
+            "phase": phase,
+            "seconds": seconds + (step == 2) * (phase == "generate"),
+            "cpu_seconds": seconds,
+            "scorings": None if model == "none" else 100,
+            "prompts": 4,
+            "run_prompts": 16,
+        }
+        for model, scorer, score in variants
+        for step in (1, 2, 3)
+        for phase, seconds in {"generate": 0.5, "score": score, "train": 0.4, "push": 0.01}.items()
+    ]
 
 
 def _write(path: Path, frame: pd.DataFrame) -> None:

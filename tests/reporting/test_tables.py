@@ -42,6 +42,10 @@ def test_the_columns_that_others_rely_on_are_there_in_order(finished_run):
     assert header("paired") == ["arm", "step", "metric", "mean", "low", "high", "seeds"]
     assert header("step_time") == ["arm", "scorer", "phase", "seconds_per_step"]
     assert header("training") == ["arm", "step", "metric", "mean", "low", "high", "seeds"]
+    assert header("scoring") == [
+        *["model", "scorer", "wall_s", "requests", "bytes"],
+        *["tokens_computed", "tokens_minimum", "tokens_cached", "max_abs_difference"],
+    ]
 
 
 def test_the_rules_know_every_table_and_figure(finished_run):

@@ -196,3 +196,14 @@ def test_large_vocabularies_are_unembedded_in_parts(monkeypatch: pytest.MonkeyPa
     scores, _ = TreeScorer(qwen3()).score(requests)
     for found, wanted in zip(scores, expected(qwen3(), requests), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
+
+
+def test_the_last_mlp_sees_only_rows_that_predict_and_is_given_back() -> None:
+    """By hand: 5 6 7 8, an end at each: trunk rows predict nothing, 1 2 3 10 of each branch predict from 3 on."""
+    model = qwen3()
+    mlp, seen = model.base_model.layers[-1].mlp, []
+    handle = mlp.down_proj.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape[1]))
+    TreeScorer(model).score([ScoringRequest((5, 6, 7, 8), (3, 4), TEMPLATE, ((10, 11), (12,)))])
+    handle.remove()
+    assert seen == [2 * 2]
+    assert "forward" not in vars(mlp)

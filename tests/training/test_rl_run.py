@@ -1,13 +1,21 @@
 """RL with the real vLLM on a tiny model: the same bytes whether or not the run was interrupted."""
 
+import signal
+import threading
+
 import pandas as pd
+import psutil
 import pytest
 
 from stepcredit.config import ArmSettings, ModelSettings, RLSettings, SamplerSettings, ScorerSettings
 from stepcredit.countdown.puzzle import Puzzle
+from stepcredit.credit import contrastive_potential
+from stepcredit.credit.answer_bank import AnswerBank, BankedAnswer
 from stepcredit.jobs import RLJob
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.scoring.transport import HttpClient, ServerError
+from stepcredit.scoring.vllm_plugin import SCORE_PATH
 from stepcredit.training.checkpoint import StateDirectory
 from stepcredit.training.rl import RLRun, RLTrainer, train_rl
 
@@ -35,6 +43,11 @@ def checkpoint(tmp_path_factory):
     codec = TextCodec(build_tokenizer(30))
     save_model(build_model(SMALL, codec, seed=0), codec, directory)
     return directory
+
+
+CACHED = FROZEN.model_copy(update={"scorer": ScorerSettings(model="moving", kind="cached")})
+BANK = AnswerBank((BankedAnswer((5, 6), "a", True, 1),), (BankedAnswer((5, 7), "b", False, 1),))
+"""A model with random weights answers nothing: this is the bank of every group where scoring is what is tested."""
 
 
 def run(checkpoint, steps, arm=FROZEN):
@@ -74,3 +87,39 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(checkpoint, tmp_path, arm)
     assert metrics.max_log_ratio.fillna(0).max() < 1e-4
     timings = pd.read_parquet(tmp_path / "a/timings.parquet")
     assert set(timings.phase) == {"generate", "score", "train", "push"}
+
+
+def test_a_server_killed_in_the_middle_of_a_batch_fails_the_job_and_a_rerun_resumes(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(contrastive_potential, "answer_bank", lambda *_: BANK)
+    batches = []
+
+    def killing_post(client, path, fields):
+        """The engine stops while it works on the second step's batch, and is killed before it can answer."""
+        if path == SCORE_PATH:
+            batches.append(fields)
+            if len(batches) == 2:
+                server = [p for p in psutil.Process().children(recursive=True) if "api_server" in " ".join(p.cmdline())]
+                processes = [p for parent in server for p in (*parent.children(recursive=True), parent)]
+                for process in processes:
+                    process.suspend()
+                for process in processes:
+                    threading.Timer(0.5, process.send_signal, [signal.SIGKILL]).start()
+        return post(client, path, fields)
+
+    post = HttpClient.post
+    whole = run(checkpoint, [1, 2], CACHED)
+    with monkeypatch.context() as patch:
+        patch.setattr(HttpClient, "post", killing_post)
+        with pytest.raises(ServerError, match="the scorer server ended with status"):
+            train_rl(whole, tmp_path / "state", {}, tmp_path / "out")
+    assert not (tmp_path / "out/metrics.parquet").exists()
+    assert not [p for p in psutil.Process().children(recursive=True) if "api_server" in " ".join(p.cmdline())]
+
+    train_rl(whole, tmp_path / "state", {}, tmp_path / "out")
+    metrics = pd.read_parquet(tmp_path / "out/metrics.parquet")
+    assert metrics.step.tolist() == [1, 2]
+    assert (metrics.scorings > 0).all()
+    assert len(batches) == 2  # the rerun was not watched: its batch is the second step's alone
+    timings = pd.read_parquet(tmp_path / "out/timings.parquet")
+    assert timings.query("phase == 'score'").step.tolist() == [1, 2]

@@ -12,7 +12,12 @@ pytestmark = pytest.mark.workflow
         ("rl={temprature: 1.0}", "rl.temprature is not a known key"),
         (
             "arms={frozen: {scorer: {kind: tre}}}",
-            'arms.frozen.scorer.kind is "tre"; known values: tree (did you mean "tree"?)',
+            'arms.frozen.scorer.kind is "tre"; known values: tree, engine, cached, batched, naive'
+            ' (did you mean "tree"?)',
+        ),
+        (
+            "arms={frozen: {scorer: {kind: engine}}}",
+            'arms.frozen.scorer: kind "engine" scores with the sampler\'s engine, which holds the policy',
         ),
         ("sft={steps: fast}", "sft.steps is 'fast'"),
     ],

@@ -63,6 +63,9 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "random-model": lambda config, _: jobs.random_model_job(config),
     "parity": lambda config, manifest: jobs.parity_job(config, _place(manifest)[-1].removesuffix(".parquet")),
     "signal": lambda config, _: jobs.signal_job(config),
+    "score-benchmark": lambda config, _: jobs.scoring_job(config),
+    "score-benchmark-large": lambda config, _: jobs.scoring_job(config),
+    "time-scoring-steps": lambda config, _: jobs.scoring_job(config),
     "tables": lambda config, _: TablesSettings.from_config(config),
     "report": lambda config, _: config,
 }

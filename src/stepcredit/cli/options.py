@@ -25,8 +25,11 @@ def model_files(directory: Path) -> list[Path]:
     return sorted(file for file in directory.iterdir() if file.is_file())
 
 
-def use_threads() -> None:
-    """Keep torch to the threads that the rule allows (OMP_NUM_THREADS; one by default: same bits on any machine)."""
+def use_threads(threads: int | None = None) -> None:
+    """Keep torch to `threads`, or to those that the rule allows (OMP_NUM_THREADS; one by default: same bits on any
+    machine)."""
+    if threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
     threads = int(os.environ.setdefault("OMP_NUM_THREADS", "1"))
     import torch
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from transformers import PreTrainedModel
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from stepcredit.config import ArmSettings
 from stepcredit.credit.contrastive_potential import ContrastivePotential
@@ -12,28 +13,34 @@ from stepcredit.credit.prefix_value import PrefixValue
 from stepcredit.credit.raw_reward import RawReward
 from stepcredit.credit.reference_likelihood import ReferenceLikelihood
 from stepcredit.credit.scheme import CreditScheme
+from stepcredit.credit.scorers import ScorerSources, open_scorer
 from stepcredit.credit.token_text import TokenText
 from stepcredit.sampling.continuations import Continuations
-from stepcredit.scoring.tree import TreeScorer
 
 SCORED = {"contrastive_potential": ContrastivePotential, "reference_likelihood": ReferenceLikelihood}
 
 
-def build_credit(
-    arm: ArmSettings, tokens: TokenText, *, scorer: PreTrainedModel | None, continuations: Continuations
-) -> CreditScheme:
-    """The scheme that `arm` names.
+@contextmanager
+def open_credit(
+    arm: ArmSettings, tokens: TokenText, sources: ScorerSources, continuations: Continuations
+) -> Iterator[CreditScheme]:
+    """The scheme that `arm` names, for the duration of the block: its scorer may run a server.
 
     Args:
-        scorer: what its scorer scores with; None where it has none.
+        sources: what a scorer is made of.
         continuations: what a prefix value samples with.
+
+    Raises:
+        ServerError: the scorer's server did not start.
     """
     if arm.scheme is not None:
-        return own_scheme(arm.scheme)(arm, tokens)
-    if arm.credit == "raw_reward":
-        return RawReward(tokens)
-    if arm.shaping is None:
-        return GroupAdvantage(tokens)
-    if scorer is None:
-        return PrefixValue(continuations, tokens, arm.shaping)
-    return SCORED[arm.credit](TreeScorer(scorer), tokens, arm.shaping)
+        yield own_scheme(arm.scheme)(arm, tokens)
+    elif arm.credit == "raw_reward":
+        yield RawReward(tokens)
+    elif arm.shaping is None:
+        yield GroupAdvantage(tokens)
+    elif arm.scorer is None:
+        yield PrefixValue(continuations, tokens, arm.shaping)
+    else:
+        with open_scorer(arm.scorer, sources) as scorer:
+            yield SCORED[arm.credit](scorer, tokens, arm.shaping)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -14,10 +15,27 @@ from stepcredit.provenance.files import atomic_directory
 
 
 def build_model(settings: ModelSettings, codec: TextCodec, seed: int) -> PreTrainedModel:
-    """A Qwen3 with random weights, float32, embeddings tied; the same bytes for the same seed."""
+    """A Qwen3 with random weights for the tokens of `codec`; see `random_model`."""
     tokenizer = codec.tokenizer
+    special = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    return random_model(settings, len(tokenizer), special, seed)
+
+
+def random_model(
+    settings: ModelSettings, vocabulary: int, special: Mapping[str, int | None], seed: int
+) -> PreTrainedModel:
+    """A Qwen3 with random weights, float32, embeddings tied; the same bytes for the same seed.
+
+    Args:
+        vocabulary: number of tokens.
+        special: ids of the special tokens, by their names in the model's configuration.
+    """
     config = Qwen3Config(
-        vocab_size=len(tokenizer),
+        vocab_size=vocabulary,
         hidden_size=settings.hidden_size,
         intermediate_size=settings.intermediate_size,
         num_hidden_layers=settings.layers,
@@ -26,10 +44,8 @@ def build_model(settings: ModelSettings, codec: TextCodec, seed: int) -> PreTrai
         head_dim=settings.head_dim,
         max_position_embeddings=settings.max_positions,
         tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        **special,
     )
     torch.manual_seed(seed)
     return use_layouts(Qwen3ForCausalLM(config).float())

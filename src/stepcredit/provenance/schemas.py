@@ -148,6 +148,31 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "answers_right": "int64",
         "tokens": "int64",
     },
+    "scoring_benchmark": {
+        "model": "string",
+        "scorer": "string",
+        "repetition": "int64",
+        "wall_s": "double",
+        "scorings": "int64",
+        "scorings_unique": "int64",
+        "requests": "int64",
+        "bytes": "int64",
+        "tokens_computed": "int64",
+        "tokens_minimum": "int64",
+        "tokens_cached": "int64",
+        "scores": "list<double>",
+    },
+    "scoring_steps": {
+        "model": "string",
+        "scorer": "string",
+        "step": "int64",
+        "phase": "string",
+        "seconds": "double",
+        "cpu_seconds": "double",
+        "scorings": "int64?",
+        "prompts": "int64",
+        "run_prompts": "int64",
+    },
 }
 """Kind of file -> column -> type."""
 
@@ -180,6 +205,9 @@ KINDS: dict[str, str] = {
     "stability/fingerprint/gradients.parquet": "gradients",
     "signal/sft/step0.parquet": "signal",
     "signal/*/seed*/step*.parquet": "signal",
+    "scoring/run.parquet": "scoring_benchmark",
+    "scoring/large.parquet": "scoring_benchmark",
+    "scoring/steps.parquet": "scoring_steps",
 }
 """Pattern of a path below the results directory -> kind of file; the first that fits counts."""
 

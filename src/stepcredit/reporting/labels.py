@@ -15,6 +15,7 @@ LABELS = {
     "potential_last": "potential after it, nats",
     "potential_clipped": "potentials clipped, share",
 }
+SCORED_MODELS = {"run": "the run's model", "large": "the larger shape"}
 SPLITS = {"demonstrations": "demonstrations", "rl": "RL", "validation": "validation", "heldout": "held-out"}
 
 

@@ -64,6 +64,10 @@ class RunLayout:
         """Boundaries of a checkpoint; without an arm those of the SFT checkpoint."""
         return self.root / "signal" / (f"{arm}/seed{seed}" if arm else "sft") / f"step{step}.parquet"
 
+    def scoring(self, name: str) -> Path:
+        """A file of the scoring study: `run`, `large` or `steps`."""
+        return self.root / "scoring" / f"{name}.parquet"
+
     @property
     def tables(self) -> Path:
         return self.root / "tables"

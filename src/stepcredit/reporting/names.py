@@ -31,8 +31,22 @@ TABLES = (
     "failures",
     "cap_sensitivity",
 )
-TIMING_TABLES = ("step_time", "step_ratio", "cost", "wall_clock", "sampler_cost", "stability_cost", "parity_served")
-"""Tables that differ from run to run: seconds, and where in a generation an update lands."""
+TIMING_TABLES = (
+    "step_time",
+    "step_ratio",
+    "cost",
+    "wall_clock",
+    "elapsed",
+    "scoring",
+    "scoring_repetitions",
+    "scoring_agreement",
+    "scoring_steps",
+    "scoring_projection",
+    "sampler_cost",
+    "stability_cost",
+    "parity_served",
+)
+"""Tables that differ from run to run: seconds, rounding, and where in a generation an update lands."""
 
 FIGURES = (
     "funnel",
@@ -65,4 +79,7 @@ FIGURES = (
     "at_cap",
     "guard_reward",
     "cap_sensitivity",
+    "pass_at_1_time",
+    "scoring_wall",
+    "scoring_steps",
 )

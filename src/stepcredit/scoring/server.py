@@ -283,9 +283,11 @@ def server_arguments(model_directory: Path, settings: ServerSettings) -> list[st
 def server_environment(api_key: str, settings: ServerSettings) -> dict[str, str]:
     """This process's environment, with the plugin allowed, and the key where `ps` does not show it."""
     plugins = [name for name in os.environ.get("VLLM_PLUGINS", "").split(",") if name and name != PLUGIN_NAME]
+    # An engine in the process of the sampler is not for the server, which asks its engine from outside.
+    inherited = {name: value for name, value in os.environ.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
     return {
         **_ENVIRONMENT,
-        **os.environ,
+        **inherited,
         "VLLM_PLUGINS": ",".join([*plugins, PLUGIN_NAME]),
         "VLLM_API_KEY": api_key,
         "STEPCREDIT_ALLOW_UPDATES": "1" if settings.allow_updates else "0",

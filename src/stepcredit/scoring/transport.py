@@ -65,6 +65,13 @@ class HttpClient:
         """See `post`."""
         return self._request("GET", path, None)
 
+    def get_text(self, path: str) -> str:
+        """An answer that is no JSON; see `post`."""
+        status, raw = self._attempt("GET", path, None)
+        if status != 200:
+            raise ServerError(f"GET {self.url}{path}: {status} {_message(None, raw)}", status)
+        return raw.decode(errors="replace")
+
     def post(self, path: str, fields: dict[str, Any]) -> Reply:
         """The server's answer to a JSON object.
 
@@ -81,10 +88,14 @@ class HttpClient:
             connection.close()
 
     def _request(self, method: str, path: str, body: bytes | None) -> Reply:
+        status, raw = self._attempt(method, path, body)
+        return _read(f"{method} {self.url}{path}", status, raw)
+
+    def _attempt(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Status and body of the answer, after as many attempts as it takes and is allowed."""
         for attempt in range(1, self._attempts + 1):
             try:
-                status, raw = self._send(method, path, body)
-                return _read(f"{method} {self.url}{path}", status, raw)
+                return self._send(method, path, body)
             except TimeoutError as error:
                 self.close()
                 raise ServerError(f"{method} {self.url}{path}: no answer in {self._timeout:g} s") from error

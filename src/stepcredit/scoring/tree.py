@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from stepcredit.modeling.attention import use_layouts
+from stepcredit.scoring.row_subset import last_mlp_on
 from stepcredit.scoring.scorer import LogLikelihoods, ScoringCost, ScoringRequest
 from stepcredit.scoring.tree_chunk import Chunk, build_chunk
 from stepcredit.scoring.tree_plan import Integers, Plan
@@ -62,14 +63,16 @@ class TreeScorer:
     @torch.inference_mode()
     def _log_likelihoods(self, chunk: Chunk) -> LogLikelihoods:
         """Of each scoring of the chunk, summed in float64: [scorings]."""
-        hidden = self.model.base_model(
-            input_ids=chunk.tokens[None],
-            position_ids=chunk.positions[None],
-            layout=chunk.layout,
-            use_cache=False,
-        ).last_hidden_state[0]
-        rows, row_of = np.unique(chunk.rows, return_inverse=True)
-        logprobs = self._logprobs(hidden[torch.from_numpy(rows).to(hidden.device)], row_of, chunk.targets)
+        predicting, row_of = np.unique(chunk.rows, return_inverse=True)
+        rows = torch.from_numpy(predicting).to(chunk.tokens.device)
+        with last_mlp_on(self.model, rows):
+            hidden = self.model.base_model(
+                input_ids=chunk.tokens[None],
+                position_ids=chunk.positions[None],
+                layout=chunk.layout,
+                use_cache=False,
+            ).last_hidden_state[0]
+        logprobs = self._logprobs(hidden[rows], row_of, chunk.targets)
         return np.add.reduceat(logprobs, chunk.starts)
 
     def _logprobs(self, hidden: Tensor, rows: Integers, targets: Integers) -> LogLikelihoods:

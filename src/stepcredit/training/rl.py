@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.moving_average import MovingAverage
-from stepcredit.credit.registry import build_credit
+from stepcredit.credit.registry import open_credit
+from stepcredit.credit.scorers import ScorerSources
 from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
 from stepcredit.losses.agreement import outside_band
@@ -32,6 +35,7 @@ from stepcredit.sampling.in_flight import InFlightSampler
 from stepcredit.sampling.mismatch import MismatchedSampler
 from stepcredit.sampling.sampler import Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
+from stepcredit.scoring.server import ScorerServer
 from stepcredit.seeds import batch_indices, derive_seed
 from stepcredit.tables import write_rows
 from stepcredit.training.checkpoint import Progress, StateDirectory, link_tree
@@ -76,12 +80,12 @@ def train_rl(run: RLRun, state_directory: Path, identity: Mapping[str, Any], out
     settings = run.job.model_dump(mode="json", exclude={"steps"})
     identity = {**identity, "settings": settings, "seed": run.seed, "learning_rate": run.learning_rate}
     states = StateDirectory(state_directory, identity, goal=run.job.steps)
-    trainer = RLTrainer(run)
-    trainer.resume(states)
     last = run.job.steps[-1]
-    for step in tqdm(range(trainer.done + 1, last + 1), desc="RL", initial=trainer.done, total=last, mininterval=5):
-        trainer.step(step)
-        trainer.keep(states, run.job.steps)
+    with RLTrainer(run) as trainer:
+        trainer.resume(states)
+        for step in tqdm(range(trainer.done + 1, last + 1), desc="RL", initial=trainer.done, total=last, mininterval=5):
+            trainer.step(step)
+            trainer.keep(states, run.job.steps)
     for step in run.job.steps:
         link_tree(states.model_directory(step), out_dir / "checkpoints" / f"step{step}")
     write_rows(out_dir / "metrics.parquet", trainer.metrics)
@@ -91,9 +95,20 @@ def train_rl(run: RLRun, state_directory: Path, identity: Mapping[str, Any], out
 
 
 class RLTrainer:
-    """Policy, sampler, credit scheme and optimiser of one run, one step at a time."""
+    """Policy, sampler, credit scheme and optimiser of one run, one step at a time.
 
-    def __init__(self, run: RLRun) -> None:
+    A context manager: a scorer's server ends with the block (and with this process, however that ends).
+    """
+
+    def __init__(self, run: RLRun, *, sampler: VLLMSampler | None = None, server: ScorerServer | None = None) -> None:
+        """
+        Args:
+            sampler: one of this model to take instead of starting one.
+            server: a scorer server of this model to take where the arm's scorer needs one.
+
+        Raises:
+            ServerError: the scorer's server did not start.
+        """
         self.run = run
         self.done = 0
         self.metrics: list[dict[str, Any]] = []
@@ -106,32 +121,45 @@ class RLTrainer:
         loss = build_loss(**rl.loss.model_dump())
         self._update = PolicyUpdate(self.model, self._optimizer, loss, rl)
         self._recording = needed_recording(loss, rl)
-        self.engine = VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
+        self.engine = sampler or VLLMSampler(run.model_directory, run.job.sampler, eos_id=self.codec.eos_id)
         self._sampler = self._build_sampler()
         self._sampler.push_weights(self.model)
-        self._average: MovingAverage | None = None
-        continuations = Continuations(
+        self._average = self._build_average()
+        self._open = ExitStack()
+        self._credit = self._open.enter_context(
+            open_credit(run.job.arm, self.codec, self._scorer_sources(server), self._continuations())
+        )
+
+    def _build_average(self) -> MovingAverage | None:
+        scorer = self.run.job.arm.scorer
+        if scorer is None or scorer.model != "average":
+            return None
+        start = load_model(self.run.model_directory, self.run.job.rl.device).requires_grad_(False)
+        return MovingAverage(start, self.model, scorer.decay)
+
+    def _scorer_sources(self, server: ScorerServer | None) -> ScorerSources:
+        average = self._average.model if self._average else None
+        run = self.run
+        return ScorerSources(self.model, run.model_directory, self.engine.engine, run.job.sampler, server, average)
+
+    def _continuations(self) -> Continuations:
+        rl, shaping = self.run.job.rl, self.run.job.arm.shaping
+        return Continuations(
             self._sampler,
             self.codec,
-            samples=run.job.arm.shaping.continuations if run.job.arm.shaping else 1,
+            samples=shaping.continuations if shaping else 1,
             temperature=rl.temperature,
             max_new_tokens=rl.max_new_tokens,
-            seed=run.seed,
+            seed=self.run.seed,
         )
-        scorer = self._scorer_model()
-        self._credit = build_credit(run.job.arm, self.codec, scorer=scorer, continuations=continuations)
 
-    def _scorer_model(self) -> PreTrainedModel | None:
-        settings = self.run.job.arm.scorer
-        if settings is None or settings.model == "moving":
-            return self.model if settings else None
-        model = self._frozen_model()
-        if settings.model == "average":
-            self._average = MovingAverage(model, self.model, settings.decay)
-        return model
+    def __enter__(self) -> Self:
+        return self
 
-    def _frozen_model(self) -> PreTrainedModel:
-        return load_model(self.run.model_directory, self.run.job.rl.device).requires_grad_(False)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, traceback)
 
     def _build_sampler(self) -> Sampler:
         """The engine, made wrong or updated in flight where the job says so."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.claims.published import Published, read_published
-from stepcredit.reporting.figures import arms, data, parity, signal, stability, timing, training
+from stepcredit.reporting.figures import arms, data, parity, scoring, signal, stability, timing, training
 from stepcredit.reporting.figures.style import Drawn, save
 
 
@@ -53,6 +53,9 @@ FIGURES = (
     Figure("at_cap", training.at_cap),
     Figure("guard_reward", training.guard_reward),
     Figure("cap_sensitivity", arms.cap_sensitivity),
+    Figure("pass_at_1_time", arms.pass_at_1_by_time),
+    Figure("scoring_wall", scoring.wall),
+    Figure("scoring_steps", scoring.steps),
 )
 
 

@@ -76,6 +76,31 @@ def largest_k(tables: Tables) -> str:
     return max(names, key=lambda name: int(name.removeprefix("pass@")))
 
 
+def pass_at_1_by_time(tables: Tables, _: Published) -> Drawn:
+    """pass@1 against the training time up to each evaluated step."""
+    arms = [row["arm"] for row in tables.arms()]
+    colours = arm_colours(arms, tables.baseline())
+    seconds = {arm: {row["step"]: float(row["seconds"]) for row in tables.rows("elapsed", arm=arm)} for arm in arms}
+    longest = max(max(times.values()) for times in seconds.values())
+    said = []
+    with canvas(HALF, right=RIGHT) as (figure, axes):
+        ends = []
+        for arm in arms:
+            rows = tables.rows("arms", arm=arm, metric="pass@1")
+            x = [seconds[arm][row["step"]] for row in rows]
+            low, mean, high = ([row[end] * 100 for row in rows] for end in ("low", "mean", "high"))
+            axes.fill_between(x, low, high, color=colours[arm], alpha=0.11, linewidth=0)
+            axes.plot(x, mean, "-o", color=colours[arm], markersize=3, clip_on=False)
+            ends.append((mean[-1], tables.label(arm), colours[arm]))
+            said.append(f"{tables.label(arm)} {with_interval(_interval(rows[-1]), 'fraction')} after {x[-1]:.0f} s")
+        axes.set_xlim(0, longest)
+        axes.margins(y=0.08)
+        label_ends(axes, ends, longest)
+        axes.set_xlabel("training time, s")
+        y_title(axes, "pass@1, % of samples right")
+    return Drawn(figure, f"pass@1 at the end of training, by its time: {joined(said)}.")
+
+
 def _by_step(tables: Tables, metric: str, title: str, unit: str, marks: Sequence[Mark]) -> Drawn:
     scale = 100.0 if unit == "fraction" else 1.0
     arms = [row["arm"] for row in tables.main_arms()]

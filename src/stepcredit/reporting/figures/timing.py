@@ -27,7 +27,7 @@ def step_time(tables: Tables, _: Published) -> Drawn:
         axes.grid(axis="y", visible=False)
         places = dict(zip(arms, np.arange(len(arms))[::-1], strict=True))
         for arm in arms:
-            _bar(axes, seconds[arm], float(places[arm]))
+            stacked_bar(axes, seconds[arm], float(places[arm]))
         axes.set_yticks(list(places.values()), [tables.label(arm) for arm in arms])
         axes.set_xlim(0, seconds[longest]["total"] * 1.02)
         axes.set_ylim(-0.5, len(arms) - 0.5 + 0.35)
@@ -40,7 +40,8 @@ def step_time(tables: Tables, _: Published) -> Drawn:
     return Drawn(figure, alt)
 
 
-def _bar(axes: Any, seconds: dict[str, float], place: float) -> None:
+def stacked_bar(axes: Any, seconds: dict[str, float], place: float) -> None:
+    """The phases of a step one after the other, and their sum beside them."""
     left = 0.0
     for phase, colour in PHASES.items():
         width = seconds.get(phase, 0.0)

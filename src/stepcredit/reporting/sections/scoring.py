@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.blocks import Absent, Block, Cell, Figures, Heading, Note, Section, Table
+from stepcredit.reporting.blocks import Block, Cell, Figures, Heading, Note, Section, Table
 from stepcredit.reporting.numbers import count, joined, with_interval
 from stepcredit.reporting.run import Run
+from stepcredit.reporting.sections import scoring_study
 
 QUESTION = "What do the scores cost, and does a gain survive in wall-clock time?"
 PHASES = ("generate", "score", "train", "push", "total")
@@ -15,15 +16,14 @@ def section(run: Run) -> Section:
     blocks: list[Block] = [
         Figures([run.panel("step_time")], "Median seconds of a training step, by phase."),
         _step_time(run),
+        Figures([run.panel("pass_at_1_time")], "pass@1 against training time instead of steps."),
         Note("Seconds are wall clock on a machine that may have been busy: ratios are safer than values."),
     ]
     if run.tables.rows("wall_clock"):
         blocks += [Heading("Compared at equal time"), _wall_clock(run)]
     if run.tables.rows("deduplication"):
         blocks += [Heading("Duplicates"), _duplicates(run)]
-    what = "Naive, batched, cached and tree scoring were not benchmarked against each other."
-    if not run.tables.has("scoring"):
-        blocks.append(Absent(what, run.command("scoring")))
+    blocks += scoring_study.blocks(run)
     return Section("scoring", "Scoring", QUESTION, _answer(run), blocks)
 
 

@@ -13,6 +13,7 @@ from stepcredit.reporting.tables.failures import write_failures
 from stepcredit.reporting.tables.mismatch_cost import write_mismatch_cost_tables
 from stepcredit.reporting.tables.model_drift import write_drift_tables
 from stepcredit.reporting.tables.parity import parity_files, write_parity_tables
+from stepcredit.reporting.tables.scoring import MODELS, write_scoring_tables
 from stepcredit.reporting.tables.sft import write_sft_tables
 from stepcredit.reporting.tables.signal import signal_files, write_signal_tables
 from stepcredit.reporting.tables.stability import write_stability_tables
@@ -42,6 +43,7 @@ def raw_files(results: Path, settings: TablesSettings) -> list[Path]:
         *(run.stability(name) for name in STABILITY_FILES),
         *parity_files(run, settings),
         *signal_files(run, settings).values(),
+        *(run.scoring(name) for name in (*MODELS, "steps")),
     ]
 
 
@@ -64,3 +66,4 @@ def write_tables(results: Path, settings: TablesSettings, out_dir: Path) -> None
     write_mismatch_cost_tables(run, settings, out_dir)
     write_parity_tables(run, settings, out_dir)
     write_wall_clock(evaluated, elapsed, settings, out_dir)
+    write_scoring_tables(run, elapsed[settings.baseline], out_dir)

@@ -9,15 +9,23 @@ from stepcredit.reporting.csvfiles import Row, interval_cells, write_rows
 from stepcredit.reporting.settings import TablesSettings
 from stepcredit.reporting.tables.arms import Evaluated
 
+ELAPSED = ["arm", "step", "seconds"]
 COLUMNS = ["arm", "step", "seconds", "baseline_step", "metric", "mean", "low", "high", "seeds"]
 
 
 def write_wall_clock(evaluated: Evaluated, elapsed: dict[str, Floats], settings: TablesSettings, out_dir: Path) -> None:
-    """wall_clock.csv: each arm at each step against the baseline when it had trained at least as long.
+    """elapsed.csv: training time of each arm up to each evaluated step.
 
-    That is the baseline's first evaluated step whose time is not less than the arm's, which favours the
-    baseline; where it has no such step, there is no row.
+    wall_clock.csv: each arm at each step against the baseline when it had trained at least as long. That is the
+    baseline's first evaluated step whose time is not less than the arm's, which favours the baseline; where it has no
+    such step, there is no row.
     """
+    times: list[Row] = [
+        {"arm": arm, "step": step, "seconds": _seconds(elapsed[arm], step)}
+        for arm in settings.arms
+        for step in settings.evaluation.steps
+    ]
+    write_rows(out_dir / "elapsed.csv", ELAPSED, times)
     baseline = settings.baseline
     steps = settings.evaluation.steps
     rows: list[Row] = []
