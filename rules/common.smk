@@ -113,7 +113,7 @@ def random_model_job(wildcards):
 def audited_model(wildcards):
     """The SFT checkpoint, the baseline at its last step (first seed), or random weights."""
     last = (
-        f"rl/{CONFIG.baseline}/seed{SEEDS[0]}/checkpoints/step{STEPS[-1]}"
+        f"rl/{CONFIG.baseline}/seed{CONFIG.seeds[0]}/checkpoints/step{STEPS[-1]}"
         if STEPS
         else "sft/model"
     )

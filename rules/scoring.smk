@@ -6,7 +6,7 @@ rule benchmark_scorers:
     """Every scorer on the first rollouts of the baseline arm, with the checkpoint that sampled them."""
     input:
         model=rules.train_sft.output.model,
-        rollouts=f"<results>/rl/{CONFIG.baseline}/seed{SEEDS[0]}/rollouts.parquet",
+        rollouts=f"<results>/rl/{CONFIG.baseline}/seed{CONFIG.seeds[0]}/rollouts.parquet",
     output:
         measured="<results>/scoring/run.parquet",
         manifest="<results>/scoring/run.manifest.json",
