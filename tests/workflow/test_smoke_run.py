@@ -120,7 +120,8 @@ def test_arms_with_one_seed_start_from_the_same_rollouts(smoke):
 def test_the_potential_of_a_kept_rollout_is_that_of_the_likelihoods_beside_it(smoke):
     compared = 0
     for arm in ("frozen", "moving", "no_guard"):
-        table = pd.read_parquet(smoke / f"results/smoke/rl/{arm}/seed0/rollouts.parquet")
+        runs = sorted((smoke / f"results/smoke/rl/{arm}").glob("seed*/rollouts.parquet"))
+        table = pd.concat(map(pd.read_parquet, runs))
         for row in table[table.likelihoods.notna()].itertuples():
             counts = np.array([answer["count"] for answer in row.bank])
             right = np.array([answer["correct"] for answer in row.bank])
