@@ -198,4 +198,5 @@ def test_the_picture_of_the_rules_shows_each_rule():
         for rule in rule
         if rule
     }
-    assert drawn - {"all"} == rules - {"audit"}, "make rulegraph draws it anew"
+    apart = {"audit", "make_random_model"}  # a target of its own; needed only where parity.models names random weights
+    assert drawn - {"all"} == rules - apart, "make rulegraph draws it anew"

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from stepcredit.config import load_config
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/credit-scheme.md").read_text()
 CODE, CONFIGURATION = (
@@ -84,7 +86,9 @@ def test_the_file_is_typed_and_tidy(followed):
 
 @pytest.mark.workflow
 def test_the_new_arm_is_planned_beside_the_others(followed):
-    assert planned(followed)["train_rl"] == 4 * 3
+    config = load_config(followed / "config/config.yaml", followed / "mine.yaml")
+    assert "discounted" in config.arms
+    assert planned(followed)["train_rl"] == sum(len(config.seeds_of(arm)) for arm in config.arms)
     assert planned(followed, "results/eval/discounted/seed0/step10.parquet")["train_rl"] == 1
 
 

@@ -92,14 +92,7 @@ def _ablation(tables: Tables, metric: str, title: str, log: bool) -> Drawn:
             last = max(last, int(steps[-1]))
             said.append(f"{run} {values.mean():.2g}")
         axes.set_xlim(0, last)
-        if log:
-            for value, run, colour in ends:
-                axes.annotate(
-                    run, (last, value), xytext=(6, 0), textcoords="offset points", va="center",
-                    color=colour, fontsize=8, annotation_clip=False,
-                )  # fmt: skip
-        else:
-            label_ends(axes, ends, last)
+        label_ends(axes, ends, last)
         step_axis(axes)
         y_title(axes, title)
     name = metric.replace("_", " ")

@@ -30,15 +30,22 @@ def wall(tables: Tables, _: Published) -> Drawn:
         figure.subplots_adjust(bottom=0.42 / height, top=1 - 0.32 / height)
         axes.set_xscale("log")
         axes.grid(axis="x")
-        for model, colour in zip(models, SERIES, strict=False):
+        for model, colour, above in zip(models, SERIES, (True, False), strict=False):
             found = [row for row in rows if row["model"] == model]
             x = [float(row["wall_s"]) for row in found]
             axes.plot(x, [places[row["scorer"]] for row in found], "o", color=colour, markersize=6)
-            top = found[0]
+            named = found[0]
             axes.annotate(
-                SCORED_MODELS[model], (float(top["wall_s"]), places[top["scorer"]]), xytext=(0, 8),
-                textcoords="offset points", ha="center", va="bottom", color=colour, fontsize=7.5, annotation_clip=False,
-            )  # fmt: skip
+                SCORED_MODELS[model],
+                (float(named["wall_s"]), places[named["scorer"]]),
+                xytext=(0, 8) if above else (-8, 0),
+                textcoords="offset points",
+                ha="center" if above else "right",
+                va="bottom" if above else "center",
+                color=colour,
+                fontsize=7.5,
+                annotation_clip=False,
+            )
         axes.set_yticks(list(places.values()), scorers)
         axes.set_ylim(-0.6, len(scorers) - 0.4)
         axes.margins(x=0.12)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("svg")
 
@@ -126,14 +127,15 @@ def label_ends(axes: Any, ends: Sequence[tuple[float, str, str]], x: float) -> N
         ends: (y, name, colour) of each line.
         x: where the lines end.
     """
-    low, high = axes.get_ylim()
+    logarithmic = axes.get_yscale() == "log"
+    low, high = np.log10(axes.get_ylim()) if logarithmic else axes.get_ylim()
     height = axes.get_window_extent().height * 72 / axes.figure.dpi
     gap = (high - low) * 10 / height
     ordered = sorted(ends)
-    places = spread([y for y, _, _ in ordered], gap)
+    places = spread([float(np.log10(y)) if logarithmic else y for y, _, _ in ordered], gap)
     for (_, name, colour), y in zip(ordered, places, strict=True):
         axes.annotate(
-            name, (x, y), xytext=(6, 0), textcoords="offset points", va="center", ha="left",
+            name, (x, 10**y if logarithmic else y), xytext=(6, 0), textcoords="offset points", va="center", ha="left",
             color=colour, fontsize=8, annotation_clip=False,
         )  # fmt: skip
 

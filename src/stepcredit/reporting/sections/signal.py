@@ -26,8 +26,11 @@ def section(run: Run) -> Section:
             "Each point a boundary of a held-out rollout; thick the means of bins of equally many points. Left, the"
             f" continuation may go on reasoning; right, the answer is sampled at once. {PUBLISHED}",
         ),
-        _correlations(run, ("all",)),
-        Details("The same after the first paragraph, and within puzzles", [_correlations(run, OTHERS)]),
+        _correlations(run, "Potential against sampled success rates.", ("all",)),
+        Details(
+            "The same after the first paragraph, and within puzzles",
+            [_correlations(run, "After the first paragraph, and within puzzles.", OTHERS)],
+        ),
         Note(
             "Intervals resample puzzles, whose boundaries share an answer bank. Within puzzles, each point is taken"
             " less its puzzle's mean: what is left is whether the potential tells the stages of a search apart, not"
@@ -55,7 +58,7 @@ def _answer(run: Run) -> str:
     return f"{said}."
 
 
-def _correlations(run: Run, subsets: Sequence[str]) -> Table:
+def _correlations(run: Run, caption: str, subsets: Sequence[str]) -> Table:
     rows = [
         [
             Cell("SFT" if row["checkpoint"] == "sft" else run.tables.label(row["checkpoint"])),
@@ -70,7 +73,7 @@ def _correlations(run: Run, subsets: Sequence[str]) -> Table:
         if row["boundaries"] in subsets
     ]
     header = ["checkpoint", "step", "scorer", "success of", "boundaries", "Spearman", "points"]
-    return run.table("signal", f"Potential against sampled success rates. {PUBLISHED}", header, rows)
+    return run.table("signal", f"{caption} {PUBLISHED}", header, rows)
 
 
 def _traces(run: Run) -> list[Block]:

@@ -117,7 +117,7 @@ def _write_training(run: RunLayout, settings: TablesSettings, path: Path) -> Non
     """How many steps of each arm and seed left the noise band, and how far the worst one went."""
     rows: list[Row] = []
     for arm in settings.arms:
-        for seed in settings.seeds:
+        for seed in settings.seeds_of(arm):
             columns = ["step", "outside_band", "max_log_ratio", "mean_ratio", "mismatch_kl", "clipped"]
             frame = read_parquet(run.rl(arm, seed, "metrics"), [*columns, "effective_sample_size"])
             outside = frame[frame["outside_band"].astype(bool)]["step"]
