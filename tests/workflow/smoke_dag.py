@@ -36,7 +36,7 @@ def planned(
     directory: Path, *arguments: str, snakefile: Path = ROOT / "Snakefile", **environment: str
 ) -> dict[str, int]:
     """The jobs that a dry run plans: rule to number."""
-    done = snakemake(directory, "--dry-run", "--quiet", "rules", *arguments, snakefile=snakefile, **environment)
+    done = snakemake(directory, *arguments, "--dry-run", "--quiet", "rules", snakefile=snakefile, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     if "Nothing to be done" in done.stdout + done.stderr:
         return {}

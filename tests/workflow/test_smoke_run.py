@@ -33,7 +33,7 @@ def test_every_table_and_figure_is_there(smoke):
 
 def test_the_funnel_loses_no_row(smoke):
     funnel = {row["stage"]: int(row["rows"]) for row in rows(smoke / "results/smoke/tables/funnel.csv")}
-    assert funnel["read"] == 2000
+    assert funnel["read"] == 3000
     assert sum(funnel.values()) == 2 * funnel["read"]
     assert all(count > 0 for stage, count in funnel.items() if stage in ("read", "kept"))
 

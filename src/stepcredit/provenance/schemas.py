@@ -59,6 +59,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "clipped": "double",
         "masked": "double",
         "effective_sample_size": "double",
+        "outside_band": "bool",
         "grad_norm": "double",
         "loss": "double",
         "learning_rate": "double",
