@@ -54,7 +54,7 @@ def test_rollouts_fit_with_and_without_potentials_answers_and_bank(tmp_path: Pat
 
 
 def test_metrics_of_an_arm_without_shaping_may_lack_its_columns_and_no_others(tmp_path: Path):
-    zero = {"int64": 0, "double": 0.0}
+    zero = {"int64": 0, "double": 0.0, "bool": False}
     full = {name: zero.get(type_) for name, type_ in SCHEMAS["rl_metrics"].items()}
     assert problems(tmp_path, "rl_metrics", full) == []
     plain = {name: value for name, value in full.items() if value is not None}
