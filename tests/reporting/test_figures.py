@@ -1,8 +1,10 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from stepcredit.reporting import names
 from stepcredit.reporting.figures import FIGURES
 from stepcredit.reporting.figures.style import spread
 from stepcredit.reporting.palette import BASELINE, DARK, PHASES, SERIES, arm_colours
@@ -55,3 +57,8 @@ def test_inlined_figures_share_no_ids_and_escape_their_alt_text():
     assert "fill: var(--f-0072b2, #0072b2)" in markup
     assert "says &#34;3 &lt; 4&#34;" in markup
     assert "metadata" not in markup
+
+
+def test_each_figure_has_a_caption_for_the_report_of_snakemake():
+    captions = Path(__file__).parents[2] / "report" / "captions"
+    assert [name for name in names.FIGURES if not (captions / f"{name}.rst").is_file()] == []
