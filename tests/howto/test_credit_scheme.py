@@ -86,9 +86,9 @@ def test_the_file_is_typed_and_tidy(followed):
 
 @pytest.mark.workflow
 def test_the_new_arm_is_planned_beside_the_others(followed):
-    config = load_config(followed / "config/config.yaml", followed / "mine.yaml")
-    assert "discounted" in config.arms
-    assert planned(followed)["train_rl"] == sum(len(config.seeds_of(arm)) for arm in config.arms)
+    others = load_config(followed / "config/config.yaml")
+    runs = sum(len(others.seeds_of(arm)) for arm in others.arms) + len(others.seeds)
+    assert planned(followed)["train_rl"] == runs
     assert planned(followed, "results/eval/discounted/seed0/step10.parquet")["train_rl"] == 1
 
 
