@@ -12,7 +12,7 @@ from stepcredit.provenance.errors import UserError
 
 
 def test_a_directory_without_a_model_is_the_users_mistake(tmp_path: Path) -> None:
-    result = CliRunner().invoke(commands, [str(tmp_path)])
+    result = CliRunner().invoke(commands, ["serve-scorer", str(tmp_path)])
     assert isinstance(result.exception, UserError)
     with pytest.raises(UserError, match=r"config\.json"):
         raise result.exception
