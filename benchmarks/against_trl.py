@@ -28,8 +28,9 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "268435456", "MALLOC_MMAP_THRESHOLD_": 
 
 def ours(results: Path, steps: int) -> list[dict[str, float]]:
     """Seconds per phase of our baseline arm, and of an engine that only generates the same."""
-    from stepcredit.config import ArmSettings, RLSettings, SamplerSettings
-    from stepcredit.jobs import RLJob
+    from stepcredit.settings.arm import ArmSettings
+    from stepcredit.settings.rl import RLJob, RLSettings
+    from stepcredit.settings.sampler import SamplerSettings
     from stepcredit.tables import read_puzzles
     from stepcredit.training.rl import RLRun, RLTrainer
 

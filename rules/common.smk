@@ -8,7 +8,7 @@ import yaml
 from snakemake.exceptions import WorkflowError
 
 from stepcredit import jobs
-from stepcredit.config import ConfigError, validate_config
+from stepcredit.config_files import ConfigError, validate_config
 from stepcredit.provenance.files import atomic_path
 from stepcredit.provenance.stages import stage_digest
 from stepcredit.reporting.names import FIGURES, TABLES, TIMING_TABLES

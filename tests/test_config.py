@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stepcredit.config import Config, ConfigError, Section, load_config, validate_config
-from stepcredit.jobs import RLJob
+from stepcredit.config import Config
+from stepcredit.config_files import ConfigError, load_config, validate_config
+from stepcredit.settings.rl import RLJob
+from stepcredit.settings.section import Section
 
 ROOT = Path(__file__).parents[1]
 DEFAULT = ROOT / "config" / "config.yaml"

@@ -184,7 +184,7 @@ def configurations() -> list[tuple[str, str]]:
 def test_every_configuration_shown_is_valid(page, body):
     import yaml
 
-    from stepcredit.config import load_config
+    from stepcredit.config_files import load_config
 
     load_config(ROOT / "config/config.yaml", overrides=yaml.safe_load(body))
 

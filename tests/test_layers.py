@@ -6,9 +6,8 @@ FLOORS = {
     "countdown": 1,
     "config": 1,
     "jobs": 1,
-    "section": 1,
-    "loss_settings": 1,
-    "stability_settings": 1,
+    "config_files": 1,
+    "settings": 1,
     "provenance": 1,
     "losses": 1,
     "seeds": 1,
@@ -25,7 +24,7 @@ FLOORS = {
     "reporting": 7,
     "cli": 8,
 }
-GROUND = {"config", "jobs", "section", "loss_settings", "stability_settings", "seeds", "provenance"}
+GROUND = {"config", "config_files", "jobs", "settings", "seeds", "provenance"}
 """What any floor may use, the first one included: they know nothing of the others."""
 
 
@@ -68,7 +67,7 @@ def test_what_the_snakefile_imports_is_light():
     import sys
 
     program = (
-        "import sys, stepcredit.config, stepcredit.provenance.stages, stepcredit.reporting.names,"
+        "import sys, stepcredit.config_files, stepcredit.provenance.stages, stepcredit.reporting.names,"
         " stepcredit.reporting.settings;"
         "print([name for name in ('torch', 'vllm', 'transformers', 'matplotlib', 'datasets') if name in sys.modules])"
     )

@@ -2,112 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
-from stepcredit.config import (
-    ArmSettings,
-    Config,
-    ModelSettings,
-    ParityAuditSettings,
-    Positive,
-    Rate,
-    RLSettings,
-    SamplerSettings,
-    ScoringSettings,
-    Section,
-    SFTSettings,
-    ShapingSettings,
-    SignalSettings,
-)
-from stepcredit.stability_settings import EXACT, MismatchSettings, StabilitySettings
+from stepcredit.config import Config
+from stepcredit.settings.arm import ArmSettings, ShapingSettings
+from stepcredit.settings.evaluation import EvaluationJob
+from stepcredit.settings.mismatch import EXACT, MismatchSettings
+from stepcredit.settings.parity import ParityAuditSettings
+from stepcredit.settings.rl import RLJob
+from stepcredit.settings.sampler import SamplerSettings
+from stepcredit.settings.scoring import ScoringJob
+from stepcredit.settings.sft import SFTJob
+from stepcredit.settings.signal import SignalJob
+from stepcredit.settings.stability import DriftJob, MismatchCostJob, StabilityJob, StabilitySettings
 
 DRIFT_POSITIONS = 8
 """Positions of each micro-batch at which a run under mismatch measures its drift."""
-
-
-class SFTJob(Section):
-    """Everything that SFT reads."""
-
-    model: ModelSettings
-    sft: SFTSettings
-    largest_number: Positive
-    """Largest number of our own tokenizer, where the model starts from random weights."""
-
-
-class RLJob(Section):
-    """Everything that one RL run reads."""
-
-    arm: ArmSettings
-    rl: RLSettings
-    sampler: SamplerSettings
-    steps: Annotated[list[Positive], Field(min_length=1)]
-    """Steps whose model is kept; the last one ends the run."""
-    mismatch: MismatchSettings | None = None
-    """How the sampler is wrong on purpose; null: it is not."""
-
-
-class ScoringJob(Section):
-    """Everything that the scoring study reads."""
-
-    scoring: ScoringSettings
-    sampler: SamplerSettings
-    rl: RLSettings
-    shaping: ShapingSettings
-    seed: int
-    """Of the run whose rollouts are scored; its first steps are repeated with each scorer."""
-
-
-class EvaluationJob(Section):
-    """Everything that the evaluation of one checkpoint reads."""
-
-    samples: Positive
-    temperature: Rate
-    max_new_tokens: Positive
-    max_concurrent: Positive
-    seed: int
-    sampler: SamplerSettings
-
-
-class StabilityJob(Section):
-    """Everything that one run under a wrong sampler reads, and the measurements around the runs."""
-
-    rl: RLJob
-    evaluation: EvaluationJob
-    """Of the final weights, by an exact sampler."""
-    puzzles: Positive
-    """Validation puzzles that are evaluated."""
-
-
-class DriftJob(Section):
-    """Everything that the measurement of drift on the SFT model reads."""
-
-    rl: RLSettings
-    sampler: SamplerSettings
-    mismatches: list[MismatchSettings]
-    head_sizes: list[Positive]
-    rollouts: Positive
-    evaluation: EvaluationJob
-    """Of the SFT model: where every run starts."""
-    puzzles: Positive
-
-
-class MismatchCostJob(Section):
-    """Everything that the measurement of what score centering costs reads."""
-
-    rl: RLSettings
-    sampler: SamplerSettings
-    repeats: Positive
-
-
-class SignalJob(Section):
-    """Everything that the look at the potential of one checkpoint reads."""
-
-    signal: SignalSettings
-    """Without the list of arms."""
-    max_new_tokens: Positive
-    sampler: SamplerSettings
 
 
 def sft_job(config: Config) -> SFTJob:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from piecewise import PROMPT, PUZZLE, Piecewise, group, rollout
 from words import BAD, CORRECT, GOOD, INCORRECT, WordScorer
 
-from stepcredit.config import ShapingSettings
 from stepcredit.credit.contrastive_potential import (
     ContrastivePotential,
     contrastive_potential,
@@ -21,6 +20,7 @@ from stepcredit.credit.contrastive_potential import (
 from stepcredit.credit.potential_shaping import shaping
 from stepcredit.rollouts import Group
 from stepcredit.scoring.scorer import LogLikelihoods
+from stepcredit.settings.arm import ShapingSettings
 
 
 def test_log_mean_exp_worked_by_hand() -> None:

@@ -12,13 +12,15 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from stepcredit.config import ModelSettings, SamplerSettings, ScorerSettings
 from stepcredit.credit.scorers import ScorerSources, open_scorer, server_settings
 from stepcredit.modeling.model import build_model, load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.scoring.scorer import ScoringRequest
 from stepcredit.scoring.server import ScorerServer
+from stepcredit.settings.arm import ScorerSettings
+from stepcredit.settings.model import ModelSettings
+from stepcredit.settings.sampler import SamplerSettings
 from stepcredit.studies.scoring.plain import plain_scores
 
 SAMPLER = SamplerSettings(max_model_len=64, max_concurrent=16, kv_cache_mib=16)

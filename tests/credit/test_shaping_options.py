@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from piecewise import PUZZLE, Piecewise, group, rollout
 from words import BAD, CORRECT, GOOD, INCORRECT, LEVEL, WordScorer
 
-from stepcredit.config import ArmSettings, ShapingSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.reference import reference_answer
 from stepcredit.credit.contrastive_potential import ContrastivePotential
@@ -21,6 +20,7 @@ from stepcredit.credit.reference_likelihood import ReferenceLikelihood
 from stepcredit.credit.scheme import RolloutCredit
 from stepcredit.rollouts import Completion, Group
 from stepcredit.sampling.continuations import Continuations, Prefix
+from stepcredit.settings.arm import ArmSettings, ShapingSettings
 
 OTHER = [*GOOD[:-2], "5+3", "</solution>"]
 """Another right answer, which the scorer gives 0."""

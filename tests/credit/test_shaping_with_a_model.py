@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings, ShapingSettings
 from stepcredit.countdown.prompt import completion_text, prompt_text
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import grade
@@ -18,6 +17,8 @@ from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.rollouts import Completion, Group, Rollout
 from stepcredit.scoring.tree import TreeScorer
+from stepcredit.settings.arm import ShapingSettings
+from stepcredit.settings.model import ModelSettings
 
 torch.set_num_threads(1)
 

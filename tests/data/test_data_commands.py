@@ -12,11 +12,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from stepcredit.cli.data import commands
-from stepcredit.config import DataSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import grade
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.schemas import check_schema
+from stepcredit.settings.data import DataSettings
 
 SETTINGS = DataSettings.model_validate(
     {"synthetic": {"demonstrations": 400}, "splits": {"validation": 50, "heldout": 100}}

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stepcredit.config import DataSettings
 from stepcredit.data.cleaning import Funnel, clean
 from stepcredit.data.rows import RawRow, read_rows
 from stepcredit.data.sources import open_source
 from stepcredit.data.space import enumerate_puzzles
 from stepcredit.data.splits import assign_splits
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.data import DataSettings
 
 QUERY = "Using the numbers [3, 5, 2], create an equation that equals 16."
 RESPONSE = "<think>Try.</think>\n<answer>(3+5)*2</answer>"

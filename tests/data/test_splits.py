@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from stepcredit.config import DataSettings, SplitSettings
 from stepcredit.countdown.prompt import completion_text
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.data.cleaning import CleanRow
@@ -19,6 +18,7 @@ from stepcredit.data.splits import (
     split,
 )
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.data import DataSettings, SplitSettings
 
 PUZZLES = [Puzzle((1, 2, number), 50) for number in range(3, 103)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stepcredit.config import load_config
+from stepcredit.config_files import load_config
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/credit-scheme.md").read_text()
@@ -25,7 +25,7 @@ CREDIT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from piecewise import Piecewise, group
-from stepcredit.config import ArmSettings
+from stepcredit.settings.arm import ArmSettings
 from stepcredit.credit.own import own_scheme
 
 tokens = Piecewise()
@@ -94,7 +94,7 @@ def test_the_new_arm_is_planned_beside_the_others(followed):
 
 def test_the_code_of_the_scheme_concerns_its_arm_alone(followed):
     program = (
-        "from pathlib import Path; from stepcredit.config import load_config;"
+        "from pathlib import Path; from stepcredit.config_files import load_config;"
         "from stepcredit.provenance.stages import stage_digest;"
         "config = load_config(Path('config/config.yaml'), Path('mine.yaml'));"
         "print({name: stage_digest('train-rl', *arm.own_modules) for name, arm in config.arms.items()})"
@@ -116,7 +116,7 @@ def test_the_code_of_the_scheme_concerns_its_arm_alone(followed):
     ],
 )
 def test_a_wrong_entry_is_refused(change, said):
-    from stepcredit.config import ConfigError, load_config
+    from stepcredit.config_files import ConfigError, load_config
 
     arm = {"label": "x", "credit": "own", "scheme": "paragraphs", **change}
     with pytest.raises(ConfigError, match=said):

@@ -5,11 +5,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from stepcredit.config import ModelSettings
 from stepcredit.modeling.attention import Packed, use_layouts
 from stepcredit.modeling.logprobs import entropy, packed_logits, token_logprobs
 from stepcredit.modeling.model import build_model, load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.settings.model import ModelSettings
 
 CODEC = TextCodec(build_tokenizer(20))
 SMALL = ModelSettings(

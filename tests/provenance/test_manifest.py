@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from stepcredit.config import SplitSettings
 from stepcredit.provenance.digest import code_digest
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.manifest import ManifestError, read_manifest, recorded_path
 from stepcredit.provenance.record import record
+from stepcredit.settings.data import SplitSettings
 
 
 def run(root: Path, **more: Any) -> Path:

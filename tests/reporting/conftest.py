@@ -3,7 +3,7 @@ import shutil
 import pytest
 from fabricate import build, fabricate
 
-from stepcredit.config import load_config
+from stepcredit.config_files import load_config
 
 
 @pytest.fixture(scope="session")

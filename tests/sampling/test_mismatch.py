@@ -3,11 +3,11 @@ import copy
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings
 from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.sampling.mismatch import MismatchedSampler, distorted, fake_quantised, noisy
-from stepcredit.stability_settings import MismatchSettings
+from stepcredit.settings.mismatch import MismatchSettings
+from stepcredit.settings.model import ModelSettings
 
 CODEC = TextCodec(build_tokenizer(20))
 SMALL = ModelSettings(

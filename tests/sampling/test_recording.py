@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings, SamplerSettings
 from stepcredit.modeling.logprobs import packed_logits
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.sampling.sampler import Recording
 from stepcredit.sampling.vllm_engine import VLLMSampler
+from stepcredit.settings.model import ModelSettings
+from stepcredit.settings.sampler import SamplerSettings
 
 SMALL = ModelSettings(
     hidden_size=32, layers=2, intermediate_size=64, attention_heads=2, key_value_heads=1, head_dim=32, max_positions=64

@@ -3,12 +3,13 @@
 import pandas as pd
 import pytest
 
-from stepcredit.config import Config, ModelSettings
+from stepcredit.config import Config
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.jobs import drift_job, mismatch_cost_job, stability_job
 from stepcredit.losses import LOSSES
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.settings.model import ModelSettings
 from stepcredit.studies.mismatch_cost import measure_cost
 from stepcredit.studies.model_drift import measure_drift
 from stepcredit.studies.stability import StabilityRun, train_under_mismatch

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from stepcredit.cli import app
-from stepcredit.config import ModelSettings, ParityAuditSettings
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.model import ModelSettings
+from stepcredit.settings.parity import ParityAuditSettings
 from stepcredit.studies.parity import audit
 from stepcredit.studies.parity.worker import Request
 

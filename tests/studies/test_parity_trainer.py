@@ -3,10 +3,10 @@ import math
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings
 from stepcredit.modeling.logprobs import token_logprobs
 from stepcredit.modeling.model import build_model, load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.settings.model import ModelSettings
 from stepcredit.studies.parity.settings import Sampling, TrainerOptions
 from stepcredit.studies.parity.trainer import Sampled, Trainer, shaped_logits
 from stepcredit.studies.parity.workload import write_updated_model

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings, RLSettings, SamplerSettings, ScoringSettings, ShapingSettings
 from stepcredit.countdown.prompt import completion_text, prompt_text
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import grade
 from stepcredit.credit.contrastive_potential import ContrastivePotential
-from stepcredit.jobs import ScoringJob
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.rollouts import Completion, Group, Rollout
 from stepcredit.scoring.scorer import ScoringRequest
 from stepcredit.scoring.tree import TreeScorer
+from stepcredit.settings.arm import ShapingSettings
+from stepcredit.settings.model import ModelSettings
+from stepcredit.settings.rl import RLSettings
+from stepcredit.settings.sampler import SamplerSettings
+from stepcredit.settings.scoring import ScoringJob, ScoringSettings
 from stepcredit.studies.scoring.benchmark import benchmark, roomy
 from stepcredit.studies.scoring.counters import TokenCounters
 from stepcredit.studies.scoring.plain import plain_scores

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings, OptimizerSettings
 from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.settings.model import ModelSettings, OptimizerSettings
 from stepcredit.training.checkpoint import Progress, StateDirectory, link_tree
 from stepcredit.training.optimizer import build_optimizer, linear_schedule, warmup_schedule
 

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings, OptimizerSettings, RLSettings
 from stepcredit.losses import build_loss
 from stepcredit.modeling.logprobs import packed_logits, token_logprobs
 from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.settings.model import ModelSettings, OptimizerSettings
+from stepcredit.settings.rl import RLSettings
 from stepcredit.training.optimizer import build_optimizer
 from stepcredit.training.policy_update import PolicyUpdate, Sample, microbatches
 

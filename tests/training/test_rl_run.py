@@ -7,15 +7,17 @@ import pandas as pd
 import psutil
 import pytest
 
-from stepcredit.config import ArmSettings, ModelSettings, RLSettings, SamplerSettings, ScorerSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit import contrastive_potential
 from stepcredit.credit.answer_bank import AnswerBank, BankedAnswer
-from stepcredit.jobs import RLJob
 from stepcredit.modeling.model import build_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.scoring.transport import HttpClient, ServerError
 from stepcredit.scoring.vllm_plugin import SCORE_PATH
+from stepcredit.settings.arm import ArmSettings, ScorerSettings
+from stepcredit.settings.model import ModelSettings
+from stepcredit.settings.rl import RLJob, RLSettings
+from stepcredit.settings.sampler import SamplerSettings
 from stepcredit.training.checkpoint import StateDirectory
 from stepcredit.training.rl import RLRun, RLTrainer, train_rl
 

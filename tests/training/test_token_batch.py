@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from stepcredit.config import ModelSettings, RLSettings
 from stepcredit.losses import LOSSES, build_loss
 from stepcredit.modeling.logprobs import packed_logits
 from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.rollouts import Candidates
+from stepcredit.settings.model import ModelSettings
+from stepcredit.settings.rl import RLSettings
 from stepcredit.training.policy_update import PolicyUpdate
 from stepcredit.training.token_batch import Sample, needed_recording, token_batch
 

@@ -18,7 +18,7 @@ from stepcredit.cli import (
     stability,
     training,
 )
-from stepcredit.config import ConfigError
+from stepcredit.config_files import ConfigError
 from stepcredit.provenance.errors import UserError
 
 app = typer.Typer(

@@ -49,7 +49,8 @@ def audit_directory(directory: Path, config: Path | None = None) -> AuditReport:
     Raises:
         UserError: there is no such directory, or `config` is wrong.
     """
-    from stepcredit.config import Config, load_config
+    from stepcredit.config import Config
+    from stepcredit.config_files import load_config
     from stepcredit.provenance.audit import audit
     from stepcredit.provenance.errors import UserError
     from stepcredit.provenance.manifest import CONFIG_NAME

@@ -11,11 +11,11 @@ from typing import IO, Annotated
 import typer
 
 from stepcredit.cli.options import Manifest, OutDir, Settings
-from stepcredit.config import DataSettings
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.files import atomic_path
 from stepcredit.provenance.record import Record, record
 from stepcredit.provenance.stages import MODULES
+from stepcredit.settings.data import DataSettings
 
 commands = typer.Typer()
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_threads
-from stepcredit.jobs import EvaluationJob
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import MODULES
+from stepcredit.settings.evaluation import EvaluationJob
 
 commands = typer.Typer()
 

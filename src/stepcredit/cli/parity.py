@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from stepcredit.cli.options import Model, OutDir, Settings, model_directory, model_files, use_threads
-from stepcredit.config import ParityAuditSettings
-from stepcredit.jobs import SFTJob
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.manifest import MANIFEST_NAME
+from stepcredit.settings.parity import ParityAuditSettings
+from stepcredit.settings.sft import SFTJob
 
 commands = typer.Typer()
 

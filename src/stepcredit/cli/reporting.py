@@ -85,7 +85,7 @@ def report(
     config: Annotated[Path, typer.Option(help="The merged configuration as YAML.")], results: Results, out: Out
 ) -> None:
     """Write the report: one HTML file that needs nothing else."""
-    from stepcredit.config import load_config
+    from stepcredit.config_files import load_config
     from stepcredit.reporting.layout import RunLayout
     from stepcredit.reporting.report import write_report
 

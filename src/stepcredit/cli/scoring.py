@@ -11,9 +11,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_threads
-from stepcredit.jobs import ScoringJob
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import MODULES
+from stepcredit.settings.scoring import ScoringJob
 
 commands = typer.Typer()
 

@@ -9,10 +9,10 @@ import typer
 
 from stepcredit.cli.options import Model, OutDir, Settings, model_directory, model_files, use_threads
 from stepcredit.cli.training import chosen_learning_rate
-from stepcredit.jobs import DriftJob, MismatchCostJob, StabilityJob
 from stepcredit.provenance.files import atomic_path
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import DATA, MODULES
+from stepcredit.settings.stability import DriftJob, MismatchCostJob, StabilityJob
 
 commands = typer.Typer()
 

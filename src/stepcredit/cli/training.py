@@ -18,11 +18,12 @@ from stepcredit.cli.options import (
     model_files,
     use_threads,
 )
-from stepcredit.jobs import RLJob, SFTJob
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.files import atomic_path, sha256
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import MODULES
+from stepcredit.settings.rl import RLJob
+from stepcredit.settings.sft import SFTJob
 
 commands = typer.Typer()
 

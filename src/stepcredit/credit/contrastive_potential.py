@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from stepcredit.config import ShapingSettings
 from stepcredit.countdown.prompt import SOLUTION_CLOSE, SOLUTION_OPEN, SOLUTION_TEMPLATE
 from stepcredit.credit.answer_bank import AnswerBank, answer_bank, answer_key
 from stepcredit.credit.paragraphs import Paragraphs
@@ -20,6 +19,7 @@ from stepcredit.credit.potential_shaping import Floats, Measured, MeasuredGroup,
 from stepcredit.credit.token_text import TokenText
 from stepcredit.rollouts import Group, Rollout
 from stepcredit.scoring.scorer import LogLikelihoods, Scorer, ScoringCost, ScoringRequest
+from stepcredit.settings.arm import ShapingSettings
 
 
 def log_mean_exp(z: npt.ArrayLike, temperature: float = 1.0) -> Floats:

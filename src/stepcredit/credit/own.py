@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
-from stepcredit.config import ArmSettings
 from stepcredit.credit.scheme import CreditScheme
 from stepcredit.credit.token_text import TokenText
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.arm import ArmSettings
 
 Build = Callable[[ArmSettings, TokenText], CreditScheme]
 

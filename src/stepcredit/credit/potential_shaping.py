@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stepcredit.config import ShapingSettings
 from stepcredit.credit.answer_bank import AnswerBank
 from stepcredit.credit.group_advantage import group_advantage
 from stepcredit.credit.paragraphs import Paragraphs, split_paragraphs
@@ -23,6 +22,7 @@ from stepcredit.credit.scheme import GroupCredit, Metrics, ParagraphCredit, Roll
 from stepcredit.credit.token_text import TokenText
 from stepcredit.rollouts import Group, Rollout
 from stepcredit.scoring.scorer import LogLikelihoods, ScoringCost
+from stepcredit.settings.arm import ShapingSettings
 
 Floats = npt.NDArray[np.float64]
 

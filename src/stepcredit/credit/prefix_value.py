@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepcredit.config import ShapingSettings
 from stepcredit.credit.paragraphs import Paragraphs
 from stepcredit.credit.potential_shaping import Measured, MeasuredGroup, PotentialShaping
 from stepcredit.credit.token_text import TokenText
 from stepcredit.rollouts import Group
 from stepcredit.sampling.continuations import Continuations, Prefix
 from stepcredit.scoring.scorer import ScoringCost
+from stepcredit.settings.arm import ShapingSettings
 
 
 class PrefixValue(PotentialShaping):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stepcredit.config import ArmSettings
 from stepcredit.credit.contrastive_potential import ContrastivePotential
 from stepcredit.credit.group_advantage import GroupAdvantage
 from stepcredit.credit.own import own_scheme
@@ -16,6 +15,7 @@ from stepcredit.credit.scheme import CreditScheme
 from stepcredit.credit.scorers import ScorerSources, open_scorer
 from stepcredit.credit.token_text import TokenText
 from stepcredit.sampling.continuations import Continuations
+from stepcredit.settings.arm import ArmSettings
 
 SCORED = {"contrastive_potential": ContrastivePotential, "reference_likelihood": ReferenceLikelihood}
 

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from stepcredit.config import SamplerSettings, ScorerSettings
 from stepcredit.modeling.model import load_model
 from stepcredit.scoring.engine import EngineScorer
 from stepcredit.scoring.following import FollowingScorer
@@ -20,6 +19,8 @@ from stepcredit.scoring.http import http_scorer
 from stepcredit.scoring.scorer import Scorer
 from stepcredit.scoring.server import ScorerServer, ServerSettings
 from stepcredit.scoring.tree import TreeScorer
+from stepcredit.settings.arm import ScorerSettings
+from stepcredit.settings.sampler import SamplerSettings
 
 _BATCHED_TOKENS = 4096
 """Tokens in one forward pass of a server: prompts alone, and short ones."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from stepcredit.config import DataSettings, HubSource
 from stepcredit.countdown.demonstrations import demonstrate
 from stepcredit.countdown.stepwise import demonstrate_steps
 from stepcredit.data.dirt import clean_response, dirty_response
@@ -17,6 +16,7 @@ from stepcredit.data.rows import RawRow, raw_row, read_rows
 from stepcredit.data.space import enumerate_puzzles
 from stepcredit.data.splits import assign_splits
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.data import DataSettings, HubSource
 
 STYLES = {"attempts": demonstrate, "steps": demonstrate_steps}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from stepcredit.config import SyntheticSource
 from stepcredit.countdown.attempts import PuzzleSpace
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.data import SyntheticSource
 
 MOST_NUMBER_SETS = {3: 200_000, 4: 20_000}
 """How many sets of 3 or of 4 numbers are enumerated at most: some 20 seconds, and a gigabyte, for either."""

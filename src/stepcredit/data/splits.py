@@ -11,11 +11,11 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stepcredit.config import DataSettings, SplitSettings
 from stepcredit.countdown.puzzle import Puzzle, PuzzleKey
 from stepcredit.data.cleaning import CleanRow
 from stepcredit.data.space import enumerate_puzzles
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.data import DataSettings, SplitSettings
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from stepcredit.countdown.puzzle import Puzzle
-from stepcredit.jobs import EvaluationJob
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
 from stepcredit.sampling.sampler import Sampler
 from stepcredit.seeds import derive_seed
+from stepcredit.settings.evaluation import EvaluationJob
 
 SCHEMA = pa.schema(
     {

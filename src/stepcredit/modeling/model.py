@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
-from stepcredit.config import ModelSettings
 from stepcredit.modeling.attention import use_layouts
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.provenance.files import atomic_directory
+from stepcredit.settings.model import ModelSettings
 
 
 def build_model(settings: ModelSettings, codec: TextCodec, seed: int) -> PreTrainedModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepcredit.reporting.accessor import NotRun, Tables
 from stepcredit.reporting.csvfiles import Row
-from stepcredit.stability_settings import EXACT
+from stepcredit.settings.mismatch import EXACT
 
 CENTERED = ("sc", "sc_sampled", "tis_sc", "tis_sc_sampled")
 """Methods that center scores."""

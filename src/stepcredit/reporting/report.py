@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from stepcredit.config import load_config
+from stepcredit.config_files import load_config
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.blocks import Section

@@ -10,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from stepcredit.config import ArmSettings, Config
+from stepcredit.config import Config
 from stepcredit.provenance.errors import UserError
 from stepcredit.reporting.accessor import Tables
 from stepcredit.reporting.blocks import Cell, Panel, Table
 from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.svg import inline
+from stepcredit.settings.arm import ArmSettings
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,15 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from stepcredit.config import (
-    ArmSettings,
-    Config,
-    EvaluationSettings,
-    Name,
-    ParitySettings,
-    Section,
-    SignalSettings,
-    StatisticsSettings,
-    SweepSettings,
-)
+from stepcredit.config import Config
 from stepcredit.evaluation.statistics import Bootstrap
-from stepcredit.stability_settings import StabilitySettings
+from stepcredit.settings.arm import ArmSettings
+from stepcredit.settings.evaluation import EvaluationSettings, StatisticsSettings
+from stepcredit.settings.parity import ParitySettings
+from stepcredit.settings.rl import SweepSettings
+from stepcredit.settings.section import Name, Section
+from stepcredit.settings.signal import SignalSettings
+from stepcredit.settings.stability import StabilitySettings
 
 
 class TablesSettings(Section):

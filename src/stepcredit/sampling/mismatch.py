@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from stepcredit.rollouts import Completion
 from stepcredit.sampling.sampler import NOTHING, Recording, Sampler
 from stepcredit.seeds import derive_seed
-from stepcredit.stability_settings import MismatchSettings
+from stepcredit.settings.mismatch import MismatchSettings
 
 BITS = {"int8": 8, "int4": 4}
 SMALLEST_SCALE = 1e-12

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel
 
-from stepcredit.config import SamplerSettings
 from stepcredit.rollouts import Candidates, Completion
 from stepcredit.sampling.sampler import NOTHING, Recording
 from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
+from stepcredit.settings.sampler import SamplerSettings
 
 _ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine runs in this process: deterministic, and weights need no copy

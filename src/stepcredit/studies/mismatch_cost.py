@@ -15,7 +15,6 @@ from typing import Any
 
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.group_advantage import GroupAdvantage
-from stepcredit.jobs import MismatchCostJob
 from stepcredit.losses import Loss, build_loss
 from stepcredit.modeling.model import load_model
 from stepcredit.modeling.tokenizer import TextCodec
@@ -24,6 +23,7 @@ from stepcredit.sampling.groups import sample_groups
 from stepcredit.sampling.sampler import NOTHING, Recording
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.seeds import derive_seed
+from stepcredit.settings.stability import MismatchCostJob
 from stepcredit.training.optimizer import build_optimizer
 from stepcredit.training.policy_update import PolicyUpdate
 from stepcredit.training.token_batch import Sample, needed_recording

@@ -17,7 +17,6 @@ from transformers import PreTrainedModel
 
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.evaluation.sample import evaluate
-from stepcredit.jobs import DriftJob
 from stepcredit.losses import LOSSES, build_loss, expected_update
 from stepcredit.modeling.logprobs import packed_logits
 from stepcredit.modeling.model import load_model
@@ -28,7 +27,8 @@ from stepcredit.sampling.mismatch import MismatchedSampler
 from stepcredit.sampling.sampler import Recording, Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.seeds import derive_seed
-from stepcredit.stability_settings import EXACT, MismatchSettings
+from stepcredit.settings.mismatch import EXACT, MismatchSettings
+from stepcredit.settings.stability import DriftJob
 from stepcredit.training.drift_probe import completed, half_sum
 
 POSITIONS = 8

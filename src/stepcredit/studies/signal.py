@@ -17,7 +17,6 @@ from stepcredit.countdown.prompt import SOLUTION_TEMPLATE
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.contrastive_potential import ContrastivePotential
 from stepcredit.credit.paragraphs import split_paragraphs
-from stepcredit.jobs import SignalJob
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.continuations import Continuations, Prefix
@@ -25,6 +24,7 @@ from stepcredit.sampling.groups import sample_groups
 from stepcredit.sampling.sampler import Sampler
 from stepcredit.scoring.scorer import Scorer
 from stepcredit.seeds import derive_seed, epoch_order
+from stepcredit.settings.signal import SignalJob
 
 SCHEMA = pa.schema(
     {

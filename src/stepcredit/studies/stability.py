@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.evaluation.sample import evaluate
-from stepcredit.jobs import StabilityJob
 from stepcredit.sampling.vllm_engine import VLLMSampler
+from stepcredit.settings.stability import StabilityJob
 from stepcredit.training.rl import RLRun, RLTrainer
 
 

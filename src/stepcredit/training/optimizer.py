@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from transformers import PreTrainedModel
 
-from stepcredit.config import OptimizerSettings
+from stepcredit.settings.model import OptimizerSettings
 
 
 def build_optimizer(model: PreTrainedModel, settings: OptimizerSettings, learning_rate: float) -> torch.optim.AdamW:

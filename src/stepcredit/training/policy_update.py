@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from stepcredit.config import RLSettings
 from stepcredit.losses import Loss, TokenBatch
 from stepcredit.modeling.logprobs import entropy, packed_logits
+from stepcredit.settings.rl import RLSettings
 from stepcredit.training.drift_probe import DriftProbe
 from stepcredit.training.optimizer import set_learning_rate
 from stepcredit.training.token_batch import Sample, joined, token_batch

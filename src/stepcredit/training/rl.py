@@ -23,7 +23,6 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.moving_average import MovingAverage
 from stepcredit.credit.registry import open_credit
 from stepcredit.credit.scorers import ScorerSources
-from stepcredit.jobs import RLJob
 from stepcredit.losses import build_loss
 from stepcredit.losses.agreement import outside_band
 from stepcredit.modeling.model import load_model, save_model
@@ -37,6 +36,7 @@ from stepcredit.sampling.sampler import Sampler
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.scoring.server import ScorerServer
 from stepcredit.seeds import batch_indices, derive_seed
+from stepcredit.settings.rl import RLJob
 from stepcredit.tables import write_rows
 from stepcredit.training.checkpoint import Progress, StateDirectory, link_tree
 from stepcredit.training.optimizer import build_optimizer, warmup_schedule

@@ -15,11 +15,11 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from stepcredit.config import SFTSettings
 from stepcredit.modeling.logprobs import packed_logits, token_logprobs
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.provenance.errors import UserError
 from stepcredit.seeds import batch_indices
+from stepcredit.settings.sft import SFTSettings
 from stepcredit.training.checkpoint import Progress, StateDirectory
 from stepcredit.training.optimizer import build_optimizer, linear_schedule, set_learning_rate
 from stepcredit.training.stopwatch import Stopwatch

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stepcredit.config import RLSettings
 from stepcredit.losses import Loss, TokenBatch
 from stepcredit.modeling.logprobs import candidate_logprobs
 from stepcredit.rollouts import Candidates
 from stepcredit.sampling.sampler import Recording
+from stepcredit.settings.rl import RLSettings
 
 
 @dataclass(frozen=True)

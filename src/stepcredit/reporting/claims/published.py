@@ -8,8 +8,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import ValidationError
 
-from stepcredit.config import Section
 from stepcredit.provenance.errors import UserError
+from stepcredit.settings.section import Section
 
 
 class Source(Section):

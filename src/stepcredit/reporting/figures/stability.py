@@ -22,7 +22,7 @@ from stepcredit.reporting.mismatches import (
 )
 from stepcredit.reporting.numbers import joined, number, with_interval
 from stepcredit.reporting.palette import BASELINE, INK, MUTED, SERIES, arm_colours
-from stepcredit.stability_settings import EXACT
+from stepcredit.settings.mismatch import EXACT
 
 ROLE_COLOURS = {"sampled": SERIES[0], "drawn": SERIES[1], "other": MUTED}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from stepcredit.config import ArmSettings
 from stepcredit.evaluation.statistics import Interval
 from stepcredit.reporting.blocks import Absent, Block, Cell, Details, Figures, Heading, Note, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.numbers import number, with_interval
 from stepcredit.reporting.run import Run
+from stepcredit.settings.arm import ArmSettings
 
 QUESTION = "What breaks the method, and what did its write-up leave open?"
 OPEN = "reference answers in the bank, a moving-average scorer, sentences as steps and more"

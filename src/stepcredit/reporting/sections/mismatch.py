@@ -19,7 +19,7 @@ from stepcredit.reporting.mismatches import (
 )
 from stepcredit.reporting.numbers import joined, with_interval
 from stepcredit.reporting.run import Run
-from stepcredit.stability_settings import EXACT
+from stepcredit.settings.mismatch import EXACT
 
 QUESTION = "What happens when the sampler is not the model that is trained, and which loss withstands it?"
 NEAR, FAR = 0.03, 0.10

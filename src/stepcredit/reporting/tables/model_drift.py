@@ -13,7 +13,7 @@ from stepcredit.reporting.csvfiles import Row, interval_cells, write_rows
 from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.raw import read_parquet
 from stepcredit.reporting.settings import TablesSettings
-from stepcredit.stability_settings import EXACT, MismatchSettings
+from stepcredit.settings.mismatch import EXACT, MismatchSettings
 
 KEY = ["mismatch", "method", "head", "full"]
 COLUMNS = [*KEY, "metric", "mean", "low", "high", "rollouts"]

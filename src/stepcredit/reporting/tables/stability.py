@@ -14,7 +14,7 @@ from stepcredit.reporting.csvfiles import Row, interval_cells, write_rows
 from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.raw import read_evaluations, read_parquet
 from stepcredit.reporting.settings import TablesSettings
-from stepcredit.stability_settings import EXACT
+from stepcredit.settings.mismatch import EXACT
 
 COLLAPSE = 0.05
 """A run has collapsed when the whole interval of its accuracy, minus that of the SFT model, lies below minus this."""

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from stepcredit.config import ParityAuditSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.losses.agreement import flagged
+from stepcredit.settings.parity import ParityAuditSettings
 from stepcredit.studies.parity.settings import SETTINGS, Setting, choose_settings
 from stepcredit.studies.parity.worker import Request, empty_row
 from stepcredit.studies.parity.workload import write_updated_model

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import torch
 from pydantic import BaseModel, ValidationError
 
-from stepcredit.config import ParityAuditSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.losses.agreement import flagged, judge, measure_agreement
 from stepcredit.losses.ratios import split_ratio
+from stepcredit.settings.parity import ParityAuditSettings
 from stepcredit.studies.parity.outcome import Outcome
 from stepcredit.studies.parity.settings import SETTINGS, Setting, on_platform
 

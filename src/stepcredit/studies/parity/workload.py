@@ -9,12 +9,12 @@ from pathlib import Path
 
 import torch
 
-from stepcredit.config import ParityAuditSettings
 from stepcredit.countdown.prompt import prompt_text
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.modeling.model import load_model, save_model
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.seeds import derive_seed
+from stepcredit.settings.parity import ParityAuditSettings
 
 BLOCK = 32
 """Tokens in a block of the prefix cache; a CPU takes multiples of 32."""

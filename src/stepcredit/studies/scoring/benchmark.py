@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stepcredit.config import SamplerSettings
 from stepcredit.credit.scorers import server_settings
-from stepcredit.jobs import ScoringJob
 from stepcredit.modeling.model import load_model
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.scoring.engine import EngineScorer
@@ -22,6 +20,8 @@ from stepcredit.scoring.http import http_scorer
 from stepcredit.scoring.scorer import Scorer, ScoringCost, ScoringRequest, minimum_tokens
 from stepcredit.scoring.server import ScorerServer
 from stepcredit.scoring.tree import TreeScorer
+from stepcredit.settings.sampler import SamplerSettings
+from stepcredit.settings.scoring import ScoringJob
 from stepcredit.studies.scoring.counters import TokenCounters
 from stepcredit.studies.scoring.plain import plain_scores
 

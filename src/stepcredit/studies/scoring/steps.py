@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from stepcredit.config import ArmSettings, ScorerSettings
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.credit.scorers import server_settings
-from stepcredit.jobs import RLJob, ScoringJob
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.scoring.server import ScorerServer
+from stepcredit.settings.arm import ArmSettings, ScorerSettings
+from stepcredit.settings.rl import RLJob
+from stepcredit.settings.scoring import ScoringJob
 from stepcredit.training.rl import RLRun, RLTrainer
 
 SCHEMA = pa.schema(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from stepcredit.config import ShapingSettings
 from stepcredit.countdown.prompt import prompt_text
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import TRUNCATED, grade
@@ -18,6 +17,7 @@ from stepcredit.credit.contrastive_potential import ContrastivePotential
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Completion, Group, Rollout
 from stepcredit.scoring.scorer import LogLikelihoods, ScoringCost, ScoringRequest, Tokens
+from stepcredit.settings.arm import ShapingSettings
 
 _COLUMNS = ["step", "group", "nums", "target", "completion", "finished"]
 

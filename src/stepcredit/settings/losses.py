@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from stepcredit.section import Rate, Section, Share
+from stepcredit.settings.section import Rate, Section, Share
 
 AtLeastZero = Annotated[float, Field(ge=0)]
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stepcredit.config import ConfigError, RLSettings, load_config
-from stepcredit.loss_settings import LossSettings
+from stepcredit.config_files import ConfigError, load_config
 from stepcredit.losses import LOSSES, build_loss
+from stepcredit.settings.losses import LossSettings
+from stepcredit.settings.rl import RLSettings
 
 DEFAULT = Path(__file__).parents[1] / "config" / "config.yaml"
 SETTINGS = {kind.model_fields["name"].default: kind for kind in typing.get_args(typing.get_args(LossSettings)[0])}

@@ -1,4 +1,4 @@
-"""The mismatch experiment as the configuration knows it: samplers made wrong on purpose, and what trains under them."""
+"""The mismatch experiment: samplers made wrong on purpose, and what trains under them."""
 
 from __future__ import annotations
 
@@ -6,54 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from stepcredit.loss_settings import (
+from stepcredit.settings.evaluation import EvaluationJob
+from stepcredit.settings.losses import (
     LossSettings,
     ReinforceSettings,
     ScoreCenteringSettings,
     TISScoreCenteringSettings,
     TISSettings,
 )
-from stepcredit.section import Name, Positive, Rate, Section
-
-KVCacheType = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
-"""Types of the KV cache that vLLM stores as they say; several others start on a CPU and return garbage."""
+from stepcredit.settings.mismatch import EXACT, MismatchSettings
+from stepcredit.settings.rl import RLJob, RLSettings
+from stepcredit.settings.sampler import SamplerSettings
+from stepcredit.settings.section import Positive, Rate, Section
 
 Rewards = Literal["group_centred", "raw"]
 """`group_centred`: reward minus the mean of the group; `raw`: the reward itself, +1 or 0."""
-
-EXACT = "exact"
-"""Name of the sampler that is not wrong: the reference run."""
-
-
-class MismatchSettings(Section):
-    """How the sampler departs from the trainer; the parts combine. Without any, the sampler is the trainer."""
-
-    name: Name
-    label: str
-    weights: Literal["int8", "int4"] | None = None
-    """Projections rounded at each push, symmetric, one scale an output channel."""
-    embedding: bool = False
-    """Whether the (tied) embedding is rounded too."""
-    noise: Annotated[float, Field(ge=0)] = 0.0
-    """Standard deviation of Gaussian noise on each matrix, in units of the spread of its weights; anew at each push."""
-    refresh_every: Positive = 1
-    """Steps between two pushes: above 1 the sampler is stale."""
-    kv_cache: KVCacheType = "auto"
-
-    @model_validator(mode="after")
-    def _embedding_is_rounded_with_something(self) -> MismatchSettings:
-        if self.embedding and self.weights is None:
-            raise ValueError("embedding: true rounds nothing without weights: int8 or int4")
-        return self
-
-    @property
-    def changes_weights(self) -> bool:
-        return self.weights is not None or self.noise > 0
-
-    @property
-    def distorts(self) -> bool:
-        """Whether the sampler is wrong right after a push, and not only later."""
-        return self.changes_weights or self.kv_cache != "auto"
 
 
 class StabilitySettings(Section):
@@ -95,3 +62,34 @@ class StabilitySettings(Section):
             if len(set(found)) != len(found):
                 raise ValueError(f"{what} must differ from each other: {', '.join(map(str, found))}")
         return self
+
+
+class StabilityJob(Section):
+    """Everything that one run under a wrong sampler reads, and the measurements around the runs."""
+
+    rl: RLJob
+    evaluation: EvaluationJob
+    """Of the final weights, by an exact sampler."""
+    puzzles: Positive
+    """Validation puzzles that are evaluated."""
+
+
+class DriftJob(Section):
+    """Everything that the measurement of drift on the SFT model reads."""
+
+    rl: RLSettings
+    sampler: SamplerSettings
+    mismatches: list[MismatchSettings]
+    head_sizes: list[Positive]
+    rollouts: Positive
+    evaluation: EvaluationJob
+    """Of the SFT model: where every run starts."""
+    puzzles: Positive
+
+
+class MismatchCostJob(Section):
+    """Everything that the measurement of what score centering costs reads."""
+
+    rl: RLSettings
+    sampler: SamplerSettings
+    repeats: Positive
