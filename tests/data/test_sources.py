@@ -60,8 +60,8 @@ def test_without_dirt_only_wrong_guesses_are_dropped() -> None:
     funnel = Funnel()
     list(clean(open_source(synthetic(dirty_share=0)).rows(), funnel))
     assert set(funnel.dropped) == {"wrong value"}
-    # Of all traces 50% guess, and 30% of the guesses are wrong.
-    assert funnel.dropped["wrong value"] / funnel.read == pytest.approx(0.12, abs=0.03)
+    # Of all traces 60% guess, and 50% of the guesses are wrong.
+    assert funnel.dropped["wrong value"] / funnel.read == pytest.approx(0.3, abs=0.04)
 
 
 def test_dirt_is_of_every_kind_in_equal_shares() -> None:
@@ -70,8 +70,8 @@ def test_dirt_is_of_every_kind_in_equal_shares() -> None:
     list(clean(rows, funnel))
     for reason in ("broken tags", "number reused", "number missing"):
         assert funnel.dropped[reason] / funnel.read == pytest.approx(1 / 6, abs=0.03)
-    # One sixth by dirt, and the wrong guesses (12%) of the two sixths that cleaning mends.
-    assert funnel.dropped["wrong value"] / funnel.read == pytest.approx(1 / 6 + 0.12 / 3, abs=0.03)
+    # One sixth by dirt, and the wrong guesses (30%) of the two sixths that cleaning mends.
+    assert funnel.dropped["wrong value"] / funnel.read == pytest.approx(1 / 6 + 0.3 / 3, abs=0.03)
     tails = sum(bool(re.search(r"= [0-9]+</answer>", row.response)) for row in rows)
     assert tails / len(rows) == pytest.approx(1 / 6, abs=0.03)
     assert any(set("−×÷") & set(row.response) for row in rows)

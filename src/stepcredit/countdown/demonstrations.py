@@ -20,20 +20,21 @@ from stepcredit.countdown.attempts import Attempt, attempts
 from stepcredit.countdown.prompt import PARAGRAPH_BREAK
 from stepcredit.countdown.puzzle import Puzzle
 
-GUESS_SHARE = 0.4
+GUESS_SHARE = 0.6
 """Share of the traces that stop after failures and submit a guess; the others end with `Found it.`"""
 
-RIGHT_GUESS_SHARE = 0.7
+RIGHT_GUESS_SHARE = 0.5
 """Share of the guesses that are right, though never tried in the trace."""
 
 CLOSEST_GUESS_SHARE = 0.15
 """Share of the guesses that repeat the closest failure; what remains is a random wrong attempt."""
 
-FAILURES_BEFORE_FINDING = (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6)
-"""How many attempts fail before the right one: one of these, each entry equally likely."""
+FAILURES_BEFORE_FINDING = tuple(range(9))
+"""How many attempts fail before the right one: one of these, each equally likely."""
 
-FAILURES_BEFORE_GUESSING = (5, 6, 7, 8)
-"""How many attempts fail before a guess: one of these, each equally likely."""
+FAILURES_BEFORE_GUESSING = tuple(range(2, 9))
+"""How many attempts fail before a guess: one of these, each equally likely. Where a trace may stop, others go on and
+find the answer: RL has but to choose between the two, and need not go where no demonstration went."""
 
 FAR = 9
 """A gap between value and target above this is written `far`."""

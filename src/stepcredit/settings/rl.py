@@ -42,7 +42,7 @@ class RLSettings(Section):
 class SweepSettings(Section):
     """The learning-rate sweep: baseline arm, one seed, judged on the validation puzzles."""
 
-    learning_rates: Annotated[list[Rate], Field(min_length=1)] = [2e-5, 5e-5, 1.5e-4, 3e-4]
+    learning_rates: Annotated[list[Rate], Field(min_length=1)] = [2e-5, 5e-5, 1.5e-4, 5e-4]
     steps: Positive = 20
     seed: int = 100
     samples: Positive = 4
