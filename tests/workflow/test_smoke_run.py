@@ -174,7 +174,7 @@ def test_forcing_one_seed_reruns_that_seed_and_what_depends_on_it(smoke):
     jobs = planned(smoke, "--forcerun", "results/smoke/rl/frozen/seed1/metrics.parquet")
     assert jobs == {
         "train_rl": 1,
-        "evaluate": 2,
+        "evaluate": 1,
         "tables": 1,
         "claims": 1,
         "figures": 1,
@@ -188,14 +188,14 @@ def test_a_new_title_remakes_the_report_alone(smoke):
 
 
 def test_a_longer_evaluation_continues_the_runs_and_evaluates_the_new_step(smoke):
-    jobs = planned(smoke, "--config", 'evaluation={"steps": [0, 1, 2, 3]}')
+    jobs = planned(smoke, "--config", 'evaluation={"steps": [0, 2, 3]}')
     assert jobs["evaluate"] >= 6
     assert "train_sft" not in jobs
     assert "sweep_learning_rate" not in jobs
 
 
 def test_one_arm_seed_and_step_plans_just_what_it_needs(tmp_path):
-    jobs = planned(prepare(tmp_path), "results/smoke/eval/moving/seed1/step1.parquet")
+    jobs = planned(prepare(tmp_path), "results/smoke/eval/moving/seed1/step2.parquet")
     assert jobs["train_rl"] == 1
     assert jobs["evaluate"] == 1
     assert not {"tables", "report", "evaluate_sft"} & jobs.keys()

@@ -32,9 +32,12 @@ CLOSEST_GUESS_SHARE = 0.15
 FAILURES_BEFORE_FINDING = tuple(range(9))
 """How many attempts fail before the right one: one of these, each equally likely."""
 
-FAILURES_BEFORE_GUESSING = tuple(range(2, 9))
-"""How many attempts fail before a guess: one of these, each equally likely. Where a trace may stop, others go on and
-find the answer: RL has but to choose between the two, and need not go where no demonstration went."""
+FAILURES_BEFORE_GUESSING = (2, 3, 4, 5, 8)
+"""How many attempts fail before a guess: one of these, each equally likely.
+
+Where one trace stops early, others go on and find the answer, so RL has but to choose between the two. That some stop
+at the very end of the longest ones teaches the model to end at all.
+"""
 
 FAR = 9
 """A gap between value and target above this is written `far`."""
