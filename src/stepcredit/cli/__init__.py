@@ -10,6 +10,7 @@ from stepcredit.cli import (
     audit,
     data,
     evaluation,
+    faults,
     fingerprint,
     parity,
     reporting,
@@ -31,13 +32,19 @@ for topic in (data, training, evaluation, signal, reporting, scoring, fingerprin
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one message and exit code 2."""
+    """Run the command line; a user's mistake is one message and exit code 2, a fault of the machine one and 3."""
+    faults.unwind_on_signals()
     try:
         app()
     except (UserError, ConfigError) as error:
-        sys.exit(_fail(str(error)))
+        sys.exit(_fail(str(error), 2))
+    except Exception as error:
+        said = faults.sentence(error)
+        if said is None:
+            raise
+        sys.exit(_fail(said, 3))
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, status: int) -> int:
     print(f"stepcredit: {message}", file=sys.stderr)
-    return 2
+    return status
