@@ -7,6 +7,7 @@ import sys
 import typer
 
 from stepcredit.cli import (
+    adopt,
     audit,
     data,
     evaluation,
@@ -27,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit):
+for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit, adopt):
     app.add_typer(topic.commands)
 
 
