@@ -59,7 +59,7 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     assert load_model(tmp_path).config.vocab_size == 8
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(OSError, match="model.safetensors"):
+    with pytest.raises(OSError, match=r"model\.safetensors"):
         load_model(tmp_path)
 
 

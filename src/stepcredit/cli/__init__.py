@@ -11,6 +11,7 @@ from stepcredit.cli import (
     audit,
     data,
     evaluation,
+    exchange,
     faults,
     fingerprint,
     parity,
@@ -28,7 +29,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit, adopt):
+STAGES = (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity)
+for topic in (*STAGES, audit, adopt, exchange):
     app.add_typer(topic.commands)
 
 
