@@ -134,7 +134,7 @@ def theirs(results: Path, steps: int) -> list[dict[str, float]]:
             logging_strategy="no",
             disable_tqdm=True,
         )
-        model = AutoModelForCausalLM.from_pretrained(results / "sft/model", dtype="float32")
+        model = AutoModelForCausalLM.from_pretrained(results / "sft/model", dtype="float32", use_safetensors=True)
         GRPOTrainer(
             model, reward, args=config, train_dataset=data, processing_class=tokenizer, callbacks=[Timer()]
         ).train()

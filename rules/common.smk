@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 from snakemake.exceptions import WorkflowError
+from snakemake.io import get_flag_value
 
 from stepcredit import jobs
 from stepcredit.config_files import ConfigError, validate_config
@@ -33,6 +34,19 @@ RUNS = [(arm, seed) for arm in CONFIG.arms for seed in CONFIG.seeds_of(arm)]
 STEPS = CONFIG.trained_steps
 RATES = CONFIG.sweep.learning_rates
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
+
+
+def source_file(path):
+    """A file of the workflow, told from here: itself where it is on this machine, else Snakemake's copy of it.
+
+    Snakemake copies every source file to a temporary place, which a manifest should not name.
+    """
+    copy = workflow.source_path(path)
+    original = os.path.normpath(get_flag_value(copy, "sourcecache_entry"))
+    if not Path(original).is_file():
+        return copy
+    inside = Path(original).is_relative_to(Path.cwd())
+    return os.path.relpath(original) if inside else original
 
 
 # The settings of each stage, as JSON. Functions, because Snakemake takes the braces of a plain string for wildcards.

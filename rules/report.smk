@@ -90,7 +90,7 @@ rule claims:
     """Each claim of the write-ups, judged by a stated rule from the tables."""
     input:
         tables=rules.tables.output.tables,
-        published=workflow.source_path("../config/published.yaml"),
+        published=source_file("../config/published.yaml"),
     output:
         claims=report(
             "<results>/claims.json",
@@ -120,7 +120,7 @@ rule figures:
     """Every figure, as SVG."""
     input:
         tables=rules.tables.output.tables,
-        published=workflow.source_path("../config/published.yaml"),
+        published=source_file("../config/published.yaml"),
     output:
         figures=[
             report(

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +71,24 @@ def write_half_a_directory(path: Path) -> None:
     with atomic_directory(path) as temporary:
         (temporary / "half").touch()
         raise ZeroDivisionError
+
+
+def test_what_a_killed_process_left_of_a_path_is_removed_and_nothing_else(tmp_path: Path):
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    dead, live = gone.stdout.strip(), os.getpid()
+    left = [f".table-{dead}-abcd1234.csv", f".state-{dead}-abcd1234", f".state-{dead}-abcd1234-old"]
+    kept = [
+        f".table-{live}-abcd1234.csv",
+        f".table-{dead}-abcd1234.json",
+        f".tables-{dead}-abcd1234.csv",
+        f".table-{dead}-notes.csv",
+    ]
+    for name in (*left[:1], *kept):
+        (tmp_path / name).write_text("half")
+    for name in left[1:]:
+        (tmp_path / name / "inside").mkdir(parents=True)
+    with atomic_path(tmp_path / "table.csv") as temporary:
+        temporary.write_text("whole")
+    with atomic_directory(tmp_path / "state"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "state", *kept}

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stepcredit.scoring.vllm_plugin.batch import BadRequestError, BatchLimits, pack_tokens, read_batch
 from stepcredit.scoring.vllm_plugin.settings import PluginSettings, read_settings
@@ -155,3 +157,42 @@ def test_limits_come_from_the_environment() -> None:
 def test_a_limit_that_is_no_number_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match="STEPCREDIT_MAX_SEQUENCES"):
         read_settings({"STEPCREDIT_MAX_SEQUENCES": value})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=12,
+)
+bodies = (
+    st.binary(max_size=60)
+    | json_values.map(lambda value: json.dumps(value).encode())
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "token_ids": json_values | st.lists(st.lists(st.integers(-1, 51), max_size=12), max_size=5),
+            "target_spans": json_values | st.lists(st.lists(st.integers(-1, 12), max_size=3), max_size=5),
+            "token_ids_base64": json_values | st.binary(max_size=40).map(lambda raw: base64.b64encode(raw).decode()),
+            "lengths": json_values | st.lists(st.integers(-1, 12), max_size=5),
+            "use_cache": json_values,
+        },
+    ).map(lambda fields: json.dumps(fields).encode())
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(bodies)
+def test_any_body_is_refused_or_is_a_batch_within_the_limits(body: bytes) -> None:
+    try:
+        batch = read_batch(body, LIMITS)
+    except BadRequestError as error:
+        refused = (400 <= error.status < 500, bool(str(error)))
+    else:
+        refused = None
+    if refused is not None:
+        assert refused == (True, True)
+        return
+    assert 1 <= len(batch.sequences) == len(batch.starts) <= LIMITS.max_sequences
+    for sequence, start in zip(batch.sequences, batch.starts, strict=True):
+        assert 1 <= start < len(sequence) <= LIMITS.max_length
+        assert all(type(token) is int and 0 <= token < LIMITS.vocabulary for token in sequence)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from smoke_dag import ROOT, planned, prepare
+from smoke_dag import ROOT, planned, prepare, snakemake
 
 pytestmark = pytest.mark.workflow
 
@@ -63,3 +63,10 @@ def test_another_workflow_uses_our_files_and_finds_our_configuration(host):
     run(host, "own/size.txt")
     assert int((host / "own/size.txt").read_text()) > 0
     assert yaml.safe_load((host / "credit/config.yaml").read_text())["data"]["synthetic"]["demonstrations"] == 20
+
+
+def test_jobs_are_given_the_file_itself_of_the_published_numbers(tmp_path):
+    """Not Snakemake's copy in a temporary place, which the manifest of claims would name."""
+    directory = prepare(tmp_path)
+    plan = snakemake(directory, "--dry-run", "--printshellcmds", "results/smoke/claims.json")
+    assert f"--published {ROOT / 'config/published.yaml'} --out results/smoke/claims.json" in plan.stdout + plan.stderr

@@ -7,9 +7,12 @@ import sys
 import typer
 
 from stepcredit.cli import (
+    adopt,
     audit,
     data,
     evaluation,
+    exchange,
+    faults,
     fingerprint,
     parity,
     reporting,
@@ -26,18 +29,25 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit):
+STAGES = (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity)
+for topic in (*STAGES, audit, adopt, exchange):
     app.add_typer(topic.commands)
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one message and exit code 2."""
+    """Run the command line; a user's mistake is one message and exit code 2, a fault of the machine one and 3."""
+    faults.unwind_on_signals()
     try:
         app()
     except (UserError, ConfigError) as error:
-        sys.exit(_fail(str(error)))
+        sys.exit(_fail(str(error), 2))
+    except Exception as error:
+        said = faults.sentence(error)
+        if said is None:
+            raise
+        sys.exit(_fail(said, 3))
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, status: int) -> int:
     print(f"stepcredit: {message}", file=sys.stderr)
-    return 2
+    return status

@@ -52,8 +52,14 @@ def random_model(
 
 
 def load_model(directory: Path | str, device: str = "cpu") -> PreTrainedModel:
-    """A causal model from a Hugging Face directory, float32, on `device`."""
-    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, local_files_only=True)
+    """A causal model from a Hugging Face directory, float32, on `device`; never from pickled weights.
+
+    Raises:
+        OSError: it holds no safetensors.
+    """
+    model = AutoModelForCausalLM.from_pretrained(
+        directory, dtype=torch.float32, local_files_only=True, use_safetensors=True
+    )
     return use_layouts(model.to(device))
 
 

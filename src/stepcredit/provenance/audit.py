@@ -39,9 +39,10 @@ IGNORED = (
     "*.snakemake_timestamp",
     "*.log",
     "README.md",
+    "data/croissant.json",
     CONFIG_NAME,
 )
-"""Patterns of paths that no manifest accounts for: what Snakemake and resumable jobs keep, and notes."""
+"""Patterns of paths that no manifest accounts for: what Snakemake and resumable jobs keep, and descriptions."""
 
 
 UNREADABLE: tuple[Verdict, ...] = ("missing", "tampered", "invalid")

@@ -5,20 +5,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from stepcredit.provenance.errors import UserError
 
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary name beside `path`, renamed to it on success and removed on failure.
 
-    The temporary name keeps the suffix of `path`, so that writers that look at it do the right thing.
+    The temporary name keeps the suffix of `path`, so that writers that look at it do the right thing. What a
+    killed process left of the same path is removed.
+
+    Raises:
+        UserError: there is a directory, a device or the like of that name.
     """
+    if path.exists() and not path.is_file():
+        kind = "a directory" if path.is_dir() else "no regular file"
+        raise UserError(f"{path}: is {kind}, and a file is to be written there; move it away")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    _remove_leftovers(path.parent, path.stem, path.suffix)
+    prefix = f".{path.stem}-{os.getpid()}-"
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -31,9 +43,13 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_directory(path: Path) -> Iterator[Path]:
-    """A temporary directory beside `path` that takes its place on success and is removed on failure."""
+    """A temporary directory beside `path` that takes its place on success and is removed on failure.
+
+    What a killed process left of the same path is removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    _remove_leftovers(path.parent, path.name, "")
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-{os.getpid()}-", dir=path.parent))
     retired = temporary.with_name(f"{temporary.name}-old")
     try:
         yield temporary
@@ -61,6 +77,29 @@ def files_under(directory: Path) -> list[Path]:
         directories[:] = [name for name in directories if not name.startswith(".") and name != "__pycache__"]
         found.extend(Path(parent, name) for name in names if not name.startswith("."))
     return sorted(found)
+
+
+def _remove_leftovers(directory: Path, stem: str, suffix: str) -> None:
+    """Remove the temporary files of one name whose process is gone."""
+    pattern = re.compile(rf"\.{re.escape(stem)}-(\d+)-\w{{8}}(-old)?{re.escape(suffix)}")
+    for entry in list(directory.iterdir()):
+        match = pattern.fullmatch(entry.name)
+        if match is None or _runs(int(match[1])):
+            continue
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _umask() -> int:

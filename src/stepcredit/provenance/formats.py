@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 
 def format_problem(path: Path) -> str | None:
     """What keeps a Parquet, safetensors or JSON file from being read; None: nothing, or another kind."""
-    checker = {".parquet": _parquet, ".safetensors": _safetensors, ".json": _json}.get(path.suffix)
+    checker = CHECKERS.get(path.suffix)
     try:
         return checker(path) if checker else None
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -42,3 +43,11 @@ def _safetensors(path: Path) -> str | None:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+CHECKERS: dict[str, Callable[[Path], str | None]] = {
+    ".parquet": _parquet,
+    ".safetensors": _safetensors,
+    ".json": _json,
+}
+"""Suffix of a format to what looks at a file of it."""

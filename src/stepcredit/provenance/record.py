@@ -26,6 +26,7 @@ from pydantic_core import to_jsonable_python
 from stepcredit.provenance.digest import PACKAGE_ROOT, code_digest
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.files import atomic_path, files_under, sha256
+from stepcredit.provenance.formats import CHECKERS, format_problem
 from stepcredit.provenance.manifest import Code, Manifest, Volatile, recorded_path, results_directory
 from stepcredit.provenance.versions import commit_of, package_versions, this_machine
 
@@ -69,12 +70,13 @@ def record(
             `config.yaml`, or the manifest's own where there is none (a stage run by itself).
 
     Raises:
-        UserError: an input does not exist, or `modules` or `data` name none of the package's.
+        UserError: an input does not exist or is damaged, or `modules` or `data` name none of the package's.
         FileNotFoundError: the work did not write an output.
     """
     top = results_directory(manifest) if root is None else root
     files = Record(list(inputs), list(outputs))
     _refuse_missing(files.inputs, stage)
+    _refuse_damaged(files.inputs, stage)
     before = _hashes(files.inputs, top)
     given = len(files.inputs)
     code = Code(modules=list(modules), data=list(data), digest=code_digest(*modules, data=data))
@@ -105,6 +107,19 @@ def _refuse_missing(paths: Iterable[Path], stage: str) -> None:
     absent = [str(path) for path in paths if not path.exists()]
     if absent:
         raise UserError(f"{stage}: no such input: {', '.join(absent)}")
+
+
+def _refuse_damaged(paths: Iterable[Path], stage: str) -> None:
+    """A file that was cut off, or a directory in its place, is named before any work is done."""
+    for path in paths:
+        if path.is_dir() and path.suffix in CHECKERS:
+            raise UserError(f"{stage}: the input {path} is a directory, not a file; move it away and make the file")
+        for file in files_under(path) if path.is_dir() else [path]:
+            problem = format_problem(file)
+            if problem:
+                raise UserError(
+                    f"{stage}: the input {file} {problem}; make it again (`stepcredit audit` names the command)"
+                )
 
 
 def _hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:

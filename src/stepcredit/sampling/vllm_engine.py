@@ -69,6 +69,7 @@ class VLLMSampler:
         self._reset_cache = settings.reset_cache
         self._engine: Any = LLM(
             model=str(model_directory),
+            load_format="safetensors",
             dtype=settings.dtype,
             max_model_len=settings.max_model_len,
             max_num_seqs=concurrent,

@@ -259,6 +259,7 @@ def server_arguments(model_directory: Path, settings: ServerSettings) -> list[st
 
     arguments = [
         *("--model", str(model_directory)),
+        *("--load-format", "safetensors"),
         *("--host", settings.host),
         *("--dtype", settings.dtype),
         *("--block-size", str(settings.block_size)),

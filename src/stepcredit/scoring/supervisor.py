@@ -4,7 +4,8 @@
 
 The command gets a process group of its own. The supervisor ends the whole group when it is told to (SIGTERM),
 when the owner is gone, however it went, and when the command itself has ended and left children behind.
-Should the supervisor be killed outright, the kernel ends the command (PR_SET_PDEATHSIG).
+Should the supervisor be killed outright, the kernel ends the command (PR_SET_PDEATHSIG). Should the command be
+killed outright at the same moment, its children have to notice by themselves; vLLM's do by `parent_watch`.
 """
 
 from __future__ import annotations

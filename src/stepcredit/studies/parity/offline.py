@@ -185,6 +185,7 @@ def engine_arguments(directory: Path, options: EngineOptions) -> dict[str, Any]:
 
     arguments: dict[str, Any] = {
         "model": str(directory),
+        "load_format": "safetensors",
         "dtype": options.dtype,
         "max_model_len": model_length(directory),
         "max_num_seqs": _CONCURRENT,
