@@ -33,6 +33,9 @@ except ConfigError as error:
 RUNS = [(arm, seed) for arm in CONFIG.arms for seed in CONFIG.seeds_of(arm)]
 STEPS = CONFIG.trained_steps
 RATES = CONFIG.sweep.learning_rates
+PRETRAINED = (
+    [f"{CONFIG.model.pretrained}/config.json"] if CONFIG.model.pretrained else []
+)
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
 

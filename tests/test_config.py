@@ -28,7 +28,7 @@ def test_the_default_and_the_smoke_configuration_are_valid():
     assert load_config(DEFAULT, ROOT / "config" / "smoke.yaml").outdir == "results/smoke"
 
 
-@pytest.mark.parametrize("name", ["extended", "steps", "hard"])
+@pytest.mark.parametrize("name", ["extended", "steps", "hard", "smollm2"])
 def test_the_other_configurations_are_valid_over_the_default(name):
     config = load_config(DEFAULT, ROOT / "config" / f"{name}.yaml")
     assert config.arms["frozen"] == load_config(DEFAULT).arms["frozen"]

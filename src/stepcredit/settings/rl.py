@@ -32,6 +32,7 @@ class RLSettings(Section):
     filter_zero_advantages: bool = True
     optimizer: OptimizerSettings = OptimizerSettings()
     tokens_per_microbatch: Positive = 4096
+    gradient_checkpointing: bool = False
     checkpoint_every: Positive = 10
     """A state to resume from is saved every so many steps."""
     keep_rollouts_every: Positive = 10

@@ -22,6 +22,9 @@ class SFTSettings(Section):
     max_tokens: Positive = 512
     """Demonstrations longer than this are left out, and counted."""
     optimizer: OptimizerSettings = OptimizerSettings(beta2=0.98, weight_decay=0.1)
+    tokens_per_microbatch: Positive | None = None
+    """Tokens of a batch that are in memory at a time; null: all of them."""
+    gradient_checkpointing: bool = False
     checkpoint_every: Positive = 250
     device: Literal["cpu", "cuda"] = "cpu"
     seed: int = 0

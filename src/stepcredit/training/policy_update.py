@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -10,9 +10,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from stepcredit.losses import Loss, TokenBatch
+from stepcredit.modeling.checkpointing import gradient_checkpointing
 from stepcredit.modeling.logprobs import entropy, packed_logits
 from stepcredit.settings.rl import RLSettings
 from stepcredit.training.drift_probe import DriftProbe
+from stepcredit.training.microbatches import microbatches
 from stepcredit.training.optimizer import set_learning_rate
 from stepcredit.training.token_batch import Sample, joined, token_batch
 
@@ -39,9 +41,9 @@ class PolicyUpdate:
         tokens = sum(self._kept(sample).sum() for sample in samples)
         totals = _Totals()
         probe = DriftProbe(self._loss, self._settings.drift_positions, self._settings.head_size)
-        for batch in microbatches(samples, self._settings.tokens_per_microbatch):
-            loss = self._backward(batch, tokens, totals, probe)
-            totals.loss += loss
+        with gradient_checkpointing(self._model, self._settings.gradient_checkpointing):
+            for batch in microbatches(samples, lambda sample: sample.rows, self._settings.tokens_per_microbatch):
+                totals.loss += self._backward(batch, tokens, totals, probe)
         norm = 0.0
         if tokens:
             set_learning_rate(self._optimizer, learning_rate)
@@ -74,20 +76,6 @@ class PolicyUpdate:
         if self._settings.drift_positions:
             probe.add(logits, joined([sample.head for sample in batch], kept))
         return float(loss.item())
-
-
-def microbatches(samples: Sequence[Sample], max_rows: int) -> Iterator[list[Sample]]:
-    """The samples by length, in batches of at most `max_rows` rows (a longer sample is a batch by itself)."""
-    batch: list[Sample] = []
-    rows = 0
-    for sample in sorted(samples, key=lambda sample: sample.rows):
-        if batch and rows + sample.rows > max_rows:
-            yield batch
-            batch, rows = [], 0
-        batch.append(sample)
-        rows += sample.rows
-    if batch:
-        yield batch
 
 
 class _Totals:

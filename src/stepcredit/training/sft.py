@@ -15,12 +15,14 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from stepcredit.modeling.checkpointing import gradient_checkpointing
 from stepcredit.modeling.logprobs import packed_logits, token_logprobs
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.provenance.errors import UserError
 from stepcredit.seeds import batch_indices
 from stepcredit.settings.sft import SFTSettings
 from stepcredit.training.checkpoint import Progress, StateDirectory
+from stepcredit.training.microbatches import microbatches
 from stepcredit.training.optimizer import build_optimizer, linear_schedule, set_learning_rate
 from stepcredit.training.stopwatch import Stopwatch
 
@@ -44,7 +46,7 @@ def encode_demonstrations(
         (codec.encode_prompt(prompt), [*codec.encode(completion), codec.eos_id])
         for prompt, completion in demonstrations
     ]
-    fitting = [example for example in examples if len(example[0]) + len(example[1]) <= max_tokens]
+    fitting = [example for example in examples if rows(example) <= max_tokens]
     if not fitting:
         raise UserError(
             f"none of the {len(examples)} demonstrations fits into sft.max_tokens = {max_tokens}:"
@@ -54,20 +56,27 @@ def encode_demonstrations(
 
 
 def sft_step(
-    model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: Sequence[Example], max_grad_norm: float
+    model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: Sequence[Example], settings: SFTSettings
 ) -> dict[str, float]:
     """One optimiser step on a batch; cross-entropy averaged over its completion tokens (nats)."""
-    logits, tokens = packed_logits(model, batch)
-    loss = -token_logprobs(logits, tokens).mean()
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
+    targets = sum(len(completion) for _, completion in batch)
+    loss = 0.0
+    limit = settings.tokens_per_microbatch
+    with gradient_checkpointing(model, settings.gradient_checkpointing):
+        for part in microbatches(batch, rows, limit) if limit else [batch]:
+            logits, tokens = packed_logits(model, part)
+            part_loss = -token_logprobs(logits, tokens).sum() / targets
+            part_loss.backward()  # type: ignore[no-untyped-call]
+            loss += part_loss.item()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.optimizer.max_grad_norm)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return {
-        "loss": loss.item(),
-        "grad_norm": norm.item(),
-        "tokens": sum(len(prompt) + len(completion) for prompt, completion in batch),
-    }
+    return {"loss": loss, "grad_norm": norm.item(), "tokens": sum(map(rows, batch))}
+
+
+def rows(example: Example) -> int:
+    """Tokens of an example, prompt and completion."""
+    return len(example[0]) + len(example[1])
 
 
 def train_sft(
@@ -93,7 +102,7 @@ def train_sft(
         set_learning_rate(optimizer, rate)
         indices = batch_indices(len(examples), settings.batch_size, step - 1, settings.seed, "sft")
         with stopwatch.phase(step, "train"):
-            row = sft_step(model, optimizer, [examples[i] for i in indices], settings.optimizer.max_grad_norm)
+            row = sft_step(model, optimizer, [examples[i] for i in indices], settings)
         metrics.append({"step": step, "learning_rate": rate, **row})
         if step % settings.checkpoint_every == 0 and step < settings.steps:
             state.save(model, optimizer, Progress(step, {"metrics": metrics, "timings": stopwatch.rows}))
