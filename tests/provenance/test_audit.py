@@ -119,6 +119,13 @@ def test_logs_benchmarks_states_and_snakemakes_own_files_need_no_manifest(result
     assert results.found() == {}
 
 
+@pytest.mark.parametrize("seconds", [0, 4_000_000_000], ids=["1970", "2096"])
+def test_clocks_that_are_wrong_change_nothing(results: Any, seconds: int):
+    for path in sorted(results.root.rglob("*"))[::2]:
+        os.utime(path, (seconds, seconds))
+    assert results.audit().findings == []
+
+
 def test_another_results_directory_inside_is_left_to_its_own_audit(results: Any):
     shutil.copytree(results.root, results / "smoke")
     (results / "smoke" / MODEL).unlink()

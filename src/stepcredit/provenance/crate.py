@@ -104,7 +104,8 @@ def _graph(files: Mapping[str, Path], sources: int, manifests: Sequence[Manifest
         "conformsTo": [_reference(profile) for profile in PROFILES],
         "hasPart": [_reference(name) for name in names],
         "mainEntity": _reference("Snakefile"),
-        "mentions": [_reference("#run")],
+        "mentions": _reference("#run"),
+        "author": _reference("#authors"),
     }
     run: Entity = {
         "@id": "#run",
@@ -112,11 +113,11 @@ def _graph(files: Mapping[str, Path], sources: int, manifests: Sequence[Manifest
         "name": "The run",
         "description": f"{len(manifests)} jobs, from puzzles to the report",
         "instrument": _reference("Snakefile"),
-        "object": [_reference(f"results/{CONFIG_NAME}")],
+        "object": _reference(f"results/{CONFIG_NAME}"),
         "result": [_reference(name) for name in results],
         "startTime": began,
         "endTime": ended,
-        "actionStatus": _reference("http://schema.org/CompletedActionStatus"),
+        "actionStatus": "http://schema.org/CompletedActionStatus",
     }
     return [_descriptor(), root, run, *_context_entities(), *_file_entities(files, names[1:sources], version)]
 
@@ -148,6 +149,7 @@ def _context_entities() -> list[Entity]:
             "description": "The licence of the workflow and of what it generates",
             "url": LICENSE,
         },
+        {"@id": "#authors", "@type": "Organization", "name": "The stepcredit authors"},
         {
             "@id": snakemake,
             "@type": "ComputerLanguage",
@@ -183,7 +185,8 @@ def _file_entities(files: Mapping[str, Path], parts: Iterable[str], version: str
                 "version": version,
                 "programmingLanguage": _reference("https://w3id.org/workflowhub/workflow-ro-crate#snakemake"),
                 "license": _reference(LICENSE),
-                "input": [_reference("#configuration")],
+                "input": _reference("#configuration"),
+                "conformsTo": _reference("https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"),
                 "hasPart": [_reference(part) for part in parts],
             }
         if name == f"results/{CONFIG_NAME}":
