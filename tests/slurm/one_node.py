@@ -66,12 +66,13 @@ def cluster(directory: Path) -> Iterator[dict[str, str]]:
     )
     (directory / "slurm.conf").write_text(text)
     environment = {**os.environ, "PATH": SEARCH, "SLURM_CONF": str(directory / "slurm.conf")}
+    own = {f"{name}-file": directory / "munge" / name for name in ("pid", "log", "seed")}
+    files = {"key-file": key, "socket": munge, **own}
     daemons = (
-        ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge}",
-         f"--pid-file={directory}/munge/pid", f"--log-file={directory}/munge/log", f"--seed-file={directory}/munge/seed"],
+        ["munged", "--foreground", "--force", *(f"--{option}={file}" for option, file in files.items())],
         ["slurmctld", "-D"],
         ["slurmd", "-D", "-N", host],
-    )  # fmt: skip
+    )
     with ExitStack() as running:
         for command in daemons:
             running.enter_context(_daemon(command, directory / f"{command[0]}.log", environment))
