@@ -100,7 +100,7 @@ def _try(devices: Sequence[Device], count: int, directory: Path) -> list[Device]
     claimed: list[Device] = []
     locks: list[IO[str]] = []
     for device in devices:
-        lock = _lock_file(device, directory).open("a", encoding="utf-8")
+        lock: IO[str] = _lock_file(device, directory).open("a", encoding="utf-8")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -114,8 +114,8 @@ def _try(devices: Sequence[Device], count: int, directory: Path) -> list[Device]
         if len(claimed) == count:
             _held.extend(locks)
             return claimed
-    for lock in locks:
-        lock.close()
+    for taken in locks:
+        taken.close()
     return []
 
 
