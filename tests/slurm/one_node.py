@@ -32,7 +32,7 @@ SelectTypeParameters=CR_CPU
 MinJobAge=600
 KillWait=2
 ReturnToService=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={megabytes} State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -63,6 +63,7 @@ def cluster(directory: Path) -> Iterator[dict[str, str]]:
         controller_port=_free_port(),
         node_port=_free_port(),
         cpus=os.cpu_count(),
+        megabytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 - 512,
     )
     (directory / "slurm.conf").write_text(text)
     environment = {**os.environ, "PATH": SEARCH, "SLURM_CONF": str(directory / "slurm.conf")}
