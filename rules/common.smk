@@ -10,6 +10,7 @@ from snakemake.io import get_flag_value
 
 from stepcredit import jobs
 from stepcredit.config_files import ConfigError, validate_config
+from stepcredit.memory import pretrained_mb
 from stepcredit.provenance.files import atomic_path
 from stepcredit.provenance.stages import stage_digest
 from stepcredit.reporting.names import FIGURES, TABLES, TIMING_TABLES
@@ -36,6 +37,13 @@ RATES = CONFIG.sweep.learning_rates
 PRETRAINED = (
     [f"{CONFIG.model.pretrained}/config.json"] if CONFIG.model.pretrained else []
 )
+# One GPU for each job that trains or runs an engine. `resources: gpu` counts them; a job claims which (stepcredit.devices).
+GPU = int("cuda" in (CONFIG.sft.device, CONFIG.rl.device))
+# A model that trains is there with its gradients, two moments, the engine's copy and a frozen scorer's; one that is
+# evaluated with the engine's, twice while it loads.
+SFT_MB = 2500 + pretrained_mb(CONFIG.model, 5)
+TRAINING_MB = 3000 + pretrained_mb(CONFIG.model, 7)
+ENGINE_MB = 2500 + pretrained_mb(CONFIG.model, 3)
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
 
@@ -82,7 +90,8 @@ def rl_code(wildcards):
 def rl_memory(wildcards):
     """MB of an RL job: a scorer on a server is a second engine."""
     scorer = CONFIG.arms[wildcards.arm].scorer
-    return 3000 + 1500 * bool(scorer and scorer.kind in ("cached", "batched", "naive"))
+    served = bool(scorer and scorer.kind in ("cached", "batched", "naive"))
+    return TRAINING_MB + served * (1500 + pretrained_mb(CONFIG.model, 1))
 
 
 def evaluation_job(wildcards):

@@ -14,7 +14,8 @@ rule evaluate:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=2500,
+        mem_mb=ENGINE_MB,
+        gpu=GPU,
         runtime="20m",
     params:
         settings=evaluation_job,

@@ -38,6 +38,7 @@ rule audit_parity:
     threads: 2
     resources:
         mem_mb=6000,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=parity_job,
@@ -67,7 +68,8 @@ rule ablate_parity:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=TRAINING_MB,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=ablation_job,

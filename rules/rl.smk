@@ -17,7 +17,8 @@ rule sweep_learning_rate:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=TRAINING_MB,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=sweep_job,
@@ -79,6 +80,7 @@ rule train_rl:
     threads: 1
     resources:
         mem_mb=rl_memory,
+        gpu=GPU,
         runtime="1h",
     params:
         settings=rl_job,

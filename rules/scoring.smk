@@ -19,6 +19,7 @@ rule benchmark_scorers:
     threads: 2
     resources:
         mem_mb=4000,
+        gpu=GPU,
         runtime="30m",
     params:
         command="score-benchmark",
@@ -41,6 +42,7 @@ use rule benchmark_scorers as benchmark_scorers_large with:
         "<benchmarks>/scoring/large.tsv"
     resources:
         mem_mb=6000,
+        gpu=GPU,
         runtime="30m",
     params:
         command="score-benchmark-large",
@@ -66,6 +68,7 @@ rule time_scoring_steps:
     threads: 2
     resources:
         mem_mb=4000,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=scoring_job,

@@ -48,7 +48,8 @@ rule train_sft:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=2500,
+        mem_mb=SFT_MB,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=sft_job,

@@ -15,7 +15,8 @@ rule signal:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=2500,
+        mem_mb=ENGINE_MB,
+        gpu=GPU,
         runtime="20m",
     params:
         settings=signal_job,

@@ -31,7 +31,8 @@ rule train_mismatch:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=TRAINING_MB,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=stability_job,
@@ -62,7 +63,8 @@ rule measure_drift:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=TRAINING_MB,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=drift_job,
@@ -89,7 +91,8 @@ rule measure_mismatch_cost:
         "../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=TRAINING_MB,
+        gpu=GPU,
         runtime="30m",
     params:
         settings=mismatch_cost_job,

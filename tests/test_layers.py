@@ -11,6 +11,8 @@ FLOORS = {
     "provenance": 1,
     "losses": 1,
     "seeds": 1,
+    "devices": 1,
+    "memory": 1,
     "rollouts": 2,
     "tables": 2,
     "data": 2,

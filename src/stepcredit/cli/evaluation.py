@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_threads
+from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_device, use_threads
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import MODULES
 from stepcredit.settings.evaluation import EvaluationJob
@@ -33,6 +33,7 @@ def evaluate(
 
     job = EvaluationJob.model_validate_json(settings)
     directory = model_directory(model)
+    use_device()
     with record(
         "evaluate",
         manifest,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stepcredit.cli.options import Model, OutDir, Settings, model_directory, model_files, use_threads
+from stepcredit.cli.options import Model, OutDir, Settings, model_directory, model_files, use_device, use_threads
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.manifest import MANIFEST_NAME
 from stepcredit.settings.parity import ParityAuditSettings
@@ -44,6 +44,7 @@ def parity(
     audit = ParityAuditSettings.model_validate_json(settings) if settings else ParityAuditSettings()
     if setting:
         audit = audit.model_copy(update={"settings": setting})
+    use_device()
     inputs = [*model_files(directory), *([puzzles] if puzzles else [])]
     recording: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if manifest is not None:

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_threads
+from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_device, use_threads
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import MODULES
 from stepcredit.settings.scoring import ScoringJob
@@ -43,6 +43,7 @@ def serve_scorer(
     from stepcredit.scoring.server import ScorerServer, ServerSettings
     from stepcredit.scoring.transport import ServerError
 
+    use_device()
     settings = ServerSettings(
         host=host,
         port=port,
@@ -81,6 +82,7 @@ def score_benchmark(
 
     job = ScoringJob.model_validate_json(settings)
     directory = model_directory(model)
+    use_device()
     with record(
         "score-benchmark",
         manifest,
@@ -114,6 +116,7 @@ def score_benchmark_large(
     job = ScoringJob.model_validate_json(settings)
     study = job.scoring
     directory = model_directory(model)
+    use_device()
     with (
         record(
             "score-benchmark-large",
@@ -148,6 +151,7 @@ def time_scoring_steps(
 
     job = ScoringJob.model_validate_json(settings)
     directory = model_directory(model)
+    use_device()
     with record(
         "time-scoring-steps",
         manifest,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_threads
+from stepcredit.cli.options import Manifest, Model, Settings, model_directory, model_files, use_device, use_threads
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import MODULES
 from stepcredit.settings.signal import SignalJob
@@ -35,6 +35,7 @@ def signal(
 
     job = SignalJob.model_validate_json(settings)
     own, reference = model_directory(model), model_directory(frozen)
+    use_device()
     with record(
         "signal",
         manifest,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stepcredit.cli.options import Model, OutDir, Settings, model_directory, model_files, use_threads
+from stepcredit.cli.options import Model, OutDir, Settings, model_directory, model_files, use_device, use_threads
 from stepcredit.cli.training import chosen_learning_rate
 from stepcredit.provenance.files import atomic_path
 from stepcredit.provenance.record import record
@@ -41,6 +41,7 @@ def train_mismatch(
     job = StabilityJob.model_validate_json(settings)
     rate = chosen_learning_rate("train-mismatch", learning_rate, learning_rate_file)
     directory = model_directory(model)
+    use_device(job.rl.rl.device, directory)
     names = ("metrics.parquet", "timings.parquet", "evaluation.parquet")
     with record(
         "train-mismatch",
@@ -73,6 +74,7 @@ def measure_drift(settings: Settings, model: Model, puzzles: Puzzles, validation
 
     job = DriftJob.model_validate_json(settings)
     directory = model_directory(model)
+    use_device(job.rl.device, directory)
     with record(
         "measure-drift",
         out_dir / MANIFEST,
@@ -96,6 +98,7 @@ def measure_mismatch_cost(settings: Settings, model: Model, puzzles: Puzzles, ou
 
     job = MismatchCostJob.model_validate_json(settings)
     directory = model_directory(model)
+    use_device(job.rl.device, directory)
     with record(
         "measure-mismatch-cost",
         out_dir / MANIFEST,

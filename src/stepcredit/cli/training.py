@@ -16,6 +16,7 @@ from stepcredit.cli.options import (
     State,
     model_directory,
     model_files,
+    use_device,
     use_threads,
 )
 from stepcredit.provenance.errors import UserError
@@ -60,6 +61,7 @@ def train_sft(
     from stepcredit.training.checkpoint import StateDirectory
 
     job = SFTJob.model_validate_json(settings)
+    use_device(job.sft.device, Path(job.model.pretrained) if job.model.pretrained else None)
     outputs = [out_dir / "model", out_dir / "metrics.parquet", out_dir / "timings.parquet"]
     with record(
         "train-sft",
@@ -111,6 +113,7 @@ def train_rl(
     job = RLJob.model_validate_json(settings)
     rate = chosen_learning_rate("train-rl", learning_rate, learning_rate_file)
     directory = model_directory(model)
+    use_device(job.rl.device, directory)
     inputs = [*model_files(directory), puzzles, *([learning_rate_file] if learning_rate_file else [])]
     names = ("checkpoints", "metrics.parquet", "timings.parquet", "rollouts.parquet")
     with record(

