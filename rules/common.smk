@@ -32,6 +32,12 @@ except ConfigError as error:
 RUNS = [(arm, seed) for arm in CONFIG.arms for seed in CONFIG.seeds_of(arm)]
 STEPS = CONFIG.trained_steps
 RATES = CONFIG.sweep.learning_rates
+# The commands that train with the configured backend, which take the same options, and the GPUs of a job.
+PRIME_RL = CONFIG.backend == "prime-rl"
+TRAIN_SFT, TRAIN_RL = (
+    ("train-sft-prime", "train-rl-prime") if PRIME_RL else ("train-sft", "train-rl")
+)
+TRAINING_GPUS = 2 if PRIME_RL else 0
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
 
@@ -47,19 +53,23 @@ def sft_job(wildcards):
 
 
 def sweep_job(wildcards):
-    return jobs.sweep_job(CONFIG).canonical_json()
+    return _training_job(jobs.sweep_job(CONFIG))
 
 
 def rl_job(wildcards):
-    return jobs.rl_job(CONFIG, wildcards.arm).canonical_json()
+    return _training_job(jobs.rl_job(CONFIG, wildcards.arm))
+
+
+def _training_job(job):
+    return (jobs.prime_rl_job(CONFIG, job) if PRIME_RL else job).canonical_json()
 
 
 def sweep_code(wildcards):
-    return stage_digest("train-rl", *CONFIG.arms[CONFIG.baseline].own_modules)
+    return stage_digest(TRAIN_RL, *CONFIG.arms[CONFIG.baseline].own_modules)
 
 
 def rl_code(wildcards):
-    return stage_digest("train-rl", *CONFIG.arms[wildcards.arm].own_modules)
+    return stage_digest(TRAIN_RL, *CONFIG.arms[wildcards.arm].own_modules)
 
 
 def rl_memory(wildcards):

@@ -12,6 +12,7 @@ from stepcredit.cli import (
     evaluation,
     fingerprint,
     parity,
+    prime_rl,
     reporting,
     scoring,
     signal,
@@ -26,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for topic in (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit):
+for topic in (data, training, prime_rl, evaluation, signal, reporting, scoring, fingerprint, stability, parity, audit):
     app.add_typer(topic.commands)
 
 
