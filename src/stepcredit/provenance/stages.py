@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from stepcredit.provenance.digest import code_digest
 
-PRIME_RL = tuple(f"training.prime_rl.{name}" for name in ("launcher", "orchestrator", "algorithm", "taskset"))
+PRIME_RL = tuple(
+    f"training.prime_rl.{name}" for name in ("launcher", "orchestrator", "algorithm", "taskset", "renderer")
+)
 """What runs in prime-rl's own environment."""
 
 MODULES: dict[str, tuple[str, ...]] = {

@@ -28,8 +28,7 @@ TRAINER_METRICS = "trainer.jsonl"
 """Files of the run directory; prime-rl would write both into one."""
 
 _ATTENTION = "flash_attention_2"
-_RENDERER = {"name": "default"}
-"""The tokenizer's own chat template, which `model_directory.write_plain` makes the plain text of our prompts."""
+RENDERER = {"name": "custom", "import_path": "stepcredit.training.prime_rl.renderer.PlainRenderer"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class RunPlace:
     Attributes:
         output: directory of the runs.
         name: of this run, a directory in `output`.
-        model: a Hugging Face directory with the plain chat template.
+        model: a Hugging Face directory.
         data: demonstrations (a directory of Parquet files) or puzzles (one Parquet file).
         port: of the inference server; `port + 1` and the next are the environment's and the scorer's.
     """
@@ -76,7 +75,7 @@ def sft_configuration(settings: SFTSettings, place: RunPlace) -> dict[str, Any]:
         "clean": True,
         "deployment": {"type": "single_node", "gpus_per_node": 2, "num_train_gpus": 1},
         "model": {"name": str(place.model), "seq_len": settings.max_tokens, "attn": _ATTENTION},
-        "renderer": _RENDERER,
+        "renderer": RENDERER,
         "data": {
             "type": "sft",
             "name": str(place.data),
@@ -117,7 +116,7 @@ def rl_configuration(job: PrimeRLJob, seed: int, learning_rate: float, place: Ru
             "group_size": rl.rollouts_per_prompt,
             "max_off_policy_steps": job.prime_rl.max_off_policy_steps,
             "env_server_base_port": place.port + 1,
-            "renderer": _RENDERER,
+            "renderer": RENDERER,
             "algo": _algorithm(job, place),
             "monitors": {"file": {"path": ORCHESTRATOR_METRICS}},
             "train": {

@@ -1,7 +1,7 @@
 """Registers our algorithm with prime-rl, which has no hook for one. Runs in prime-rl's environment.
 
-`register_config` before `prime_rl.configs.orchestrator` is imported, in the launcher and in the orchestrator: they are the
-ones that parse `algo`. `register_runtime` in the orchestrator.
+`register_config` before `prime_rl.configs.orchestrator` is imported, in the launcher and in the orchestrator: they are
+the ones that parse `algo`. `register_runtime` in the orchestrator.
 """
 
 from __future__ import annotations

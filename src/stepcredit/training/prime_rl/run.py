@@ -1,7 +1,7 @@
 """Runs prime-rl for one stage: writes its configuration, starts it (and the frozen scorer's server), collects.
 
-prime-rl's environment is `.venv-prime-rl`, or what STEPCREDIT_PRIME_RL names. The scorer's server runs in ours, on the GPU
-of prime-rl's inference server, whose memory the two share.
+prime-rl's environment is `.venv-prime-rl`, or what STEPCREDIT_PRIME_RL names. The scorer's server runs in ours, on
+the GPU of prime-rl's inference server, whose memory the two share.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from stepcredit.training.prime_rl.config import (
     write_toml,
 )
 from stepcredit.training.prime_rl.credit import API_KEY
-from stepcredit.training.prime_rl.model_directory import export, write_plain
+from stepcredit.training.prime_rl.model_directory import export
 
 ENVIRONMENT = "STEPCREDIT_PRIME_RL"
 DEFAULT_ENVIRONMENT = Path(".venv-prime-rl")
@@ -79,8 +79,7 @@ def run_sft(settings: SFTSettings, model: Path, demonstrations: Path, state: Pat
         UserError: no prime-rl, or it failed or left something out.
     """
     programs = environment_directory()
-    place = _place(state, "sft", state / "data")
-    write_plain(model, place.model)
+    place = _place(state, "sft", model, state / "data")
     write_demonstrations(demonstrations, place.data)
     write_toml(sft_configuration(settings, place), state / "sft.toml")
     _start([str(programs / "sft"), "@", str(state / "sft.toml")], programs)
@@ -97,8 +96,7 @@ def run_rl(job: PrimeRLJob, seed: int, learning_rate: float, inputs: RLInputs, s
         ServerError: the frozen scorer's server did not start.
     """
     programs = environment_directory()
-    place = replace(_place(state, "rl", inputs.puzzles.absolute()), port=_free_ports())
-    write_plain(inputs.model, place.model)
+    place = replace(_place(state, "rl", inputs.model, inputs.puzzles), port=_free_ports())
     write_toml(rl_configuration(job, seed, learning_rate, place), state / "rl.toml")
     with ExitStack() as stack:
         keys = stack.enter_context(_frozen_scorer(job, inputs.model, place))
@@ -125,9 +123,9 @@ def write_demonstrations(source: Path, directory: Path) -> None:
         pq.write_table(pa.table(columns), temporary)
 
 
-def _place(state: Path, name: str, data: Path) -> RunPlace:
+def _place(state: Path, name: str, model: Path, data: Path) -> RunPlace:
     state = state.absolute()
-    return RunPlace(output=state / "runs", name=name, model=state / "model", data=data.absolute())
+    return RunPlace(output=state / "runs", name=name, model=model.absolute(), data=data.absolute())
 
 
 @contextmanager
