@@ -32,10 +32,15 @@ class UnknownKeyError(UserError):
 
 
 @cache
-def known_keys(kind: Kind) -> Mapping[str, str]:
-    """Dotted key to type, those of our algorithm included."""
+def stored_keys(kind: Kind) -> Mapping[str, str]:
+    """Dotted key to type, as prime-rl has them."""
     keys: dict[str, str] = json.loads(files(__package__).joinpath("keys.json").read_text(encoding="utf-8"))[kind]
-    return keys | (_OURS if kind == "rl" else {})
+    return keys
+
+
+def known_keys(kind: Kind) -> Mapping[str, str]:
+    """The same, with what we register."""
+    return {**stored_keys(kind), **(_OURS if kind == "rl" else {})}
 
 
 def check_keys(kind: Kind, configuration: Mapping[str, Any]) -> None:

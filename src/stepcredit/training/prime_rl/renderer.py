@@ -1,4 +1,4 @@
-"""Messages as plain text, a renderer of prime-rl's: the tokens are those of the native backend. Runs in its environment.
+"""Messages as plain text, a renderer of prime-rl: the tokens are those of the native backend. Runs in its environment.
 
 A prompt is its text after the beginning-of-sequence token, where there is one; a completion is its text and the
 end-of-sequence token. So prime-rl trains on what `evaluate` prompts with.
