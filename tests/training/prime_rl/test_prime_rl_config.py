@@ -50,7 +50,9 @@ def test_what_is_written_reads_back(tmp_path):
 
 
 def test_an_unknown_key_names_the_nearest():
-    with pytest.raises(UnknownKeyError, match=r'no key orchestrator\.group_sizes \(did you mean "orchestrator.group_size"'):
+    with pytest.raises(
+        UnknownKeyError, match=r'no key orchestrator\.group_sizes \(did you mean "orchestrator.group_size"'
+    ):
         check_keys("rl", {"orchestrator": {"group_sizes": 8}})
     with pytest.raises(UnknownKeyError, match="max_steps is 'many', not"):
         check_keys("sft", {"max_steps": "many"})
@@ -61,10 +63,17 @@ def test_an_unknown_key_names_the_nearest():
 def test_a_schema_is_flattened_through_references_unions_and_lists():
     schema = {
         "$defs": {"A": {"type": "object", "additionalProperties": False, "properties": {"n": {"type": "integer"}}}},
-        "properties": {"one": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}, "many": {"type": "array", "items": {"$ref": "#/$defs/A"}}},
+        "properties": {
+            "one": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]},
+            "many": {"type": "array", "items": {"$ref": "#/$defs/A"}},
+        },
     }
     assert flatten(schema) == {
-        "many": "array", "many[]": "table", "many[].n": "integer", "one": "null|table", "one.n": "integer",
+        "many": "array",
+        "many[]": "table",
+        "many[].n": "integer",
+        "one": "null|table",
+        "one.n": "integer",
     }
 
 
@@ -85,7 +94,10 @@ def test_what_prime_rl_could_not_honour_is_refused(overrides, said):
 def test_only_the_orchestrators_command_is_ours():
     assert our_command(["inference", "@", "x"]) == ["inference", "@", "x"]
     assert our_command(["orchestrator", "@", "x"])[1:] == [
-        "-m", "stepcredit.training.prime_rl.orchestrator", "@", "x",
+        "-m",
+        "stepcredit.training.prime_rl.orchestrator",
+        "@",
+        "x",
     ]
 
 
