@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def plan(tmp_path: Path, **overrides) -> tuple[str, float]:
-    """What `snakemake --dry-run --printshellcmds` prints for config/paper.yaml with a file over it, and its CPU seconds."""
+    """What a dry run of config/paper.yaml with a file over it prints, and its CPU seconds."""
     over = tmp_path / "over.yaml"
     over.write_text(yaml.safe_dump({"outdir": str(tmp_path / "paper"), **overrides}))
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nolock", "--cores", "2"]

@@ -1,4 +1,4 @@
-"""Loads configurations through prime-rl's own classes: `python real_prime_rl.py [DIRECTORY OF TOML]`, in its environment."""
+"""Loads configurations through prime-rl's own classes: `python real_prime_rl.py [DIRECTORY]`, in its environment."""
 
 import json
 import sys

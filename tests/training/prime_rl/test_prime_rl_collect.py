@@ -1,6 +1,8 @@
 import json
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,10 +24,7 @@ PUZZLE = Puzzle((3, 5, 2), 16)
 RIGHT, WRONG = ("Try 3 + 5 = 8, 8 * 2 = 16.", "(3 + 5) * 2"), ("Try 3 + 5 = 8.\n\nToo low.", "3 + 5")
 
 
-class Task:
-    class data:  # noqa: N801
-        numbers = list(PUZZLE.nums)
-        target = PUZZLE.target
+TASK = SimpleNamespace(data=SimpleNamespace(numbers=list(PUZZLE.nums), target=PUZZLE.target))
 
 
 class Node:
@@ -36,7 +35,7 @@ class Node:
 
 
 class Trace:
-    task = Task
+    task = TASK
     is_truncated = False
 
     def __init__(self, reasoning, answer):
@@ -55,8 +54,6 @@ class LongerIsLikelier:
     """Scores each answer by the length of its prefix, the right one twice."""
 
     def score(self, requests):
-        import numpy as np
-
         found = [
             np.array([[b * (2.0 if i == 0 else 1.0) / 100 for i in range(len(r.answers))] for b in r.boundaries])
             for r in requests
