@@ -44,6 +44,12 @@ GPU = int("cuda" in (CONFIG.sft.device, CONFIG.rl.device))
 SFT_MB = 2500 + pretrained_mb(CONFIG.model, 5)
 TRAINING_MB = 3000 + pretrained_mb(CONFIG.model, 7)
 ENGINE_MB = 2500 + pretrained_mb(CONFIG.model, 3)
+# The commands that train with the configured backend, which take the same options, and the GPUs of a job.
+PRIME_RL = CONFIG.backend == "prime-rl"
+TRAIN_SFT, TRAIN_RL = (
+    ("train-sft-prime", "train-rl-prime") if PRIME_RL else ("train-sft", "train-rl")
+)
+TRAINING_GPUS = 2 if PRIME_RL else GPU
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
 
@@ -72,19 +78,23 @@ def sft_job(wildcards):
 
 
 def sweep_job(wildcards):
-    return jobs.sweep_job(CONFIG).canonical_json()
+    return _training_job(jobs.sweep_job(CONFIG))
 
 
 def rl_job(wildcards):
-    return jobs.rl_job(CONFIG, wildcards.arm).canonical_json()
+    return _training_job(jobs.rl_job(CONFIG, wildcards.arm))
+
+
+def _training_job(job):
+    return (jobs.prime_rl_job(CONFIG, job) if PRIME_RL else job).canonical_json()
 
 
 def sweep_code(wildcards):
-    return stage_digest("train-rl", *CONFIG.arms[CONFIG.baseline].own_modules)
+    return stage_digest(TRAIN_RL, *CONFIG.arms[CONFIG.baseline].own_modules)
 
 
 def rl_code(wildcards):
-    return stage_digest("train-rl", *CONFIG.arms[wildcards.arm].own_modules)
+    return stage_digest(TRAIN_RL, *CONFIG.arms[wildcards.arm].own_modules)
 
 
 def rl_memory(wildcards):

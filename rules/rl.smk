@@ -18,8 +18,8 @@ rule sweep_learning_rate:
     threads: 1
     resources:
         mem_mb=TRAINING_MB,
-        gpu=GPU,
         runtime="30m",
+        gpu=TRAINING_GPUS,
     params:
         settings=sweep_job,
         code=sweep_code,
@@ -27,7 +27,8 @@ rule sweep_learning_rate:
         directory=subpath(output.metrics, parent=True),
         state=f"{CONFIG.outdir}/state/sweep/lr{{rate}}",
     shell:
-        "stepcredit train-rl --settings {params.settings:q} --seed {params.seed} --learning-rate {wildcards.rate}"
+        f"stepcredit {TRAIN_RL}"
+        " --settings {params.settings:q} --seed {params.seed} --learning-rate {wildcards.rate}"
         " --model {input.model[0]} --puzzles {input.puzzles}"
         " --state {params.state} --out-dir {params.directory} > {log} 2>&1"
 
@@ -80,14 +81,15 @@ rule train_rl:
     threads: 1
     resources:
         mem_mb=rl_memory,
-        gpu=GPU,
         runtime="1h",
+        gpu=TRAINING_GPUS,
     params:
         settings=rl_job,
         code=rl_code,
         directory=subpath(output.metrics, parent=True),
         state=f"{CONFIG.outdir}/state/rl/{{arm}}/seed{{seed}}",
     shell:
-        "stepcredit train-rl --settings {params.settings:q} --seed {wildcards.seed}"
+        f"stepcredit {TRAIN_RL}"
+        " --settings {params.settings:q} --seed {wildcards.seed}"
         " --learning-rate-file {input.learning_rate} --model {input.model[0]} --puzzles {input.puzzles}"
         " --state {params.state} --out-dir {params.directory} > {log} 2>&1"

@@ -49,13 +49,14 @@ rule train_sft:
     threads: 1
     resources:
         mem_mb=SFT_MB,
-        gpu=GPU,
         runtime="30m",
+        gpu=TRAINING_GPUS,
     params:
         settings=sft_job,
-        code=stage_digest("train-sft"),
+        code=stage_digest(TRAIN_SFT),
         directory=subpath(output.metrics, parent=True),
         state=f"{CONFIG.outdir}/state/sft",
     shell:
-        "stepcredit train-sft --settings {params.settings:q} --demonstrations {input.demonstrations}"
+        f"stepcredit {TRAIN_SFT}"
+        " --settings {params.settings:q} --demonstrations {input.demonstrations}"
         " --state {params.state} --out-dir {params.directory} > {log} 2>&1"

@@ -6,7 +6,7 @@ reruns what depends on that key and nothing else.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from stepcredit.settings.data import DataSettings
 from stepcredit.settings.evaluation import EvaluationSettings, StatisticsSettings
 from stepcredit.settings.model import ModelSettings
 from stepcredit.settings.parity import ParitySettings
+from stepcredit.settings.prime_rl import PrimeRLSettings
 from stepcredit.settings.rl import RLSettings, SweepSettings
 from stepcredit.settings.sampler import SamplerSettings
 from stepcredit.settings.scoring import ScoringSettings
@@ -32,11 +33,14 @@ class Config(Section):
     """The whole configuration; `config/config.yaml` documents each key for its user."""
 
     outdir: str = "results"
+    backend: Literal["native", "prime-rl"] = "native"
+    """What trains: the trainer of this package, or prime-rl (docs/howto/prime-rl.md)."""
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
     sft: SFTSettings = SFTSettings()
     sampler: SamplerSettings = SamplerSettings()
     rl: RLSettings = RLSettings()
+    prime_rl: PrimeRLSettings = PrimeRLSettings()
     sweep: SweepSettings = SweepSettings()
     arms: Annotated[dict[Name, ArmSettings], Field(min_length=1)]
     baseline: str = "baseline"
@@ -68,7 +72,21 @@ class Config(Section):
             )
         if self.model.pretrained is None and self.sampler.max_model_len > self.model.max_positions:
             raise ValueError("sampler.max_model_len must not exceed model.max_positions")
+        if self.backend == "prime-rl":
+            self._prime_rl_can()
         return self
+
+    def _prime_rl_can(self) -> None:
+        """What would train differently from what is configured is refused."""
+        if self.model.pretrained is None:
+            raise ValueError("backend prime-rl trains a pretrained model: set model.pretrained")
+        if self.rl.loss.name != "dppo_kl":
+            raise ValueError(f"backend prime-rl trains with its own loss, dppo_kl, not with {self.rl.loss.name}")
+        for name, arm in self.arms.items():
+            if arm.credit not in ("group_advantage", "contrastive_potential"):
+                raise ValueError(f"arms.{name}: backend prime-rl has no credit {arm.credit}; the native backend has")
+            if arm.scorer is not None and arm.scorer.model == "average":
+                raise ValueError(f"arms.{name}: backend prime-rl has no moving-average scorer; the native backend has")
 
     def _subset_fits(self, name: str, arm: ArmSettings) -> None:
         """The baseline has all seeds and steps, and every arm the last step, so that all can be compared."""

@@ -7,6 +7,7 @@ from stepcredit.settings.arm import ArmSettings, ShapingSettings
 from stepcredit.settings.evaluation import EvaluationJob
 from stepcredit.settings.mismatch import EXACT, MismatchSettings
 from stepcredit.settings.parity import ParityAuditSettings
+from stepcredit.settings.prime_rl import PrimeRLJob
 from stepcredit.settings.rl import RLJob
 from stepcredit.settings.sampler import SamplerSettings
 from stepcredit.settings.scoring import ScoringJob
@@ -26,6 +27,19 @@ def rl_job(config: Config, arm: str) -> RLJob:
     """An arm of the report. A job does not see how many seeds the arm has, or what question it answers."""
     settings = config.arms[arm].model_copy(update={"seeds": None, "steps": None, "question": None})
     return RLJob(arm=settings, rl=config.rl, sampler=config.sampler, steps=config.trained_steps)
+
+
+def prime_rl_job(config: Config, job: RLJob) -> PrimeRLJob:
+    """The same run with prime-rl.
+
+    Its server holds the policy but not our endpoint (the plugin knows another vLLM), so a moving scorer is asked one
+    scoring at a time; a frozen one has a server of ours. The scores are the same by any kind.
+    """
+    arm, scorer = job.arm, job.arm.scorer
+    if scorer is not None:
+        kind = "naive" if scorer.model == "moving" else "cached" if scorer.kind == "tree" else scorer.kind
+        arm = arm.model_copy(update={"scorer": scorer.model_copy(update={"kind": kind})})
+    return PrimeRLJob(**dict(job), prime_rl=config.prime_rl).model_copy(update={"arm": arm})
 
 
 def sweep_job(config: Config) -> RLJob:

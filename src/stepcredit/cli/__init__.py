@@ -15,6 +15,7 @@ from stepcredit.cli import (
     faults,
     fingerprint,
     parity,
+    prime_rl,
     reporting,
     scoring,
     signal,
@@ -29,7 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-STAGES = (data, training, evaluation, signal, reporting, scoring, fingerprint, stability, parity)
+STAGES = (data, training, prime_rl, evaluation, signal, reporting, scoring, fingerprint, stability, parity)
 for topic in (*STAGES, audit, adopt, exchange):
     app.add_typer(topic.commands)
 

@@ -38,6 +38,17 @@ def _train_rl(config: Config, manifest: Manifest) -> Settings:
     return {**job.model_dump(mode="json"), "learning_rate": rate}
 
 
+def _train_rl_prime(config: Config, manifest: Manifest) -> Settings:
+    place = _place(manifest)
+    if place[0] == "sweep":
+        job, rate = jobs.sweep_job(config), float(place[1].removeprefix("lr"))
+    elif place[1] in config.arms:
+        job, rate = jobs.rl_job(config, place[1]), manifest.settings["learning_rate"]
+    else:
+        return {}
+    return {**jobs.prime_rl_job(config, job).model_dump(mode="json"), "learning_rate": rate}
+
+
 def _evaluate(config: Config, manifest: Manifest) -> Settings:
     return jobs.validation_job(config) if _place(manifest)[0] == "sweep" else jobs.evaluation_job(config)
 
@@ -55,6 +66,8 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "split": lambda config, _: config.data,
     "train-sft": lambda config, _: jobs.sft_job(config),
     "train-rl": _train_rl,
+    "train-sft-prime": lambda config, _: jobs.sft_job(config),
+    "train-rl-prime": _train_rl_prime,
     "train-mismatch": _train_mismatch,
     "measure-drift": lambda config, _: jobs.drift_job(config),
     "measure-mismatch-cost": lambda config, _: jobs.mismatch_cost_job(config),

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from stepcredit.provenance.digest import code_digest
 
+PRIME_RL = tuple(
+    f"training.prime_rl.{name}" for name in ("launcher", "orchestrator", "algorithm", "taskset", "renderer")
+)
+"""What runs in prime-rl's own environment."""
+
 MODULES: dict[str, tuple[str, ...]] = {
     "ingest": ("data.sources",),
     "clean": ("data.cleaning",),
@@ -14,6 +19,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "import-smollm2": ("modeling.gguf",),
     "train-sft": ("training.sft", "modeling.model"),
     "train-rl": ("training.rl",),
+    "train-sft-prime": ("training.prime_rl.run",),
+    "train-rl-prime": ("training.prime_rl.run", *PRIME_RL),
     "select-learning-rate": ("training.learning_rate",),
     "evaluate": ("evaluation.sample", "sampling.vllm_engine"),
     "train-mismatch": ("studies.stability",),
@@ -32,6 +39,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "report": ("reporting.report",),
 }
 DATA: dict[str, tuple[str, ...]] = {
+    "train-sft-prime": ("training/prime_rl/keys.json",),
+    "train-rl-prime": ("training/prime_rl/keys.json",),
     "report": ("reporting/templates",),
     "fingerprint-table": ("studies/playground.html.j2",),
 }
