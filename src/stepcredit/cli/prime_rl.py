@@ -9,11 +9,15 @@ import typer
 
 from stepcredit.cli.options import Model, OutDir, Settings, State, model_directory, model_files, use_threads
 from stepcredit.cli.training import chosen_learning_rate
+from stepcredit.devices import claim_devices
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import DATA, MODULES
 from stepcredit.settings.prime_rl import PrimeRLJob
 from stepcredit.settings.sft import SFTJob
+
+GPUS = 2
+"""One trains, one samples."""
 
 commands = typer.Typer()
 
@@ -63,6 +67,7 @@ def train_sft_prime(
     job = SFTJob.model_validate_json(settings)
     if job.model.pretrained is None:
         raise UserError("train-sft-prime: prime-rl trains a pretrained model: set model.pretrained")
+    claim_devices(GPUS)
     model = Path(job.model.pretrained)
     names = ("model", "metrics.parquet", "timings.parquet")
     with record(
@@ -99,6 +104,7 @@ def train_rl_prime(
 
     job = PrimeRLJob.model_validate_json(settings)
     rate = chosen_learning_rate("train-rl-prime", learning_rate, learning_rate_file)
+    claim_devices(GPUS)
     directory = model_directory(model)
     names = ("checkpoints", "metrics.parquet", "timings.parquet", "rollouts.parquet")
     with record(
