@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_results import Results
 
-from conftest import Results
 from stepcredit.provenance.adopt import Adoption, adopt
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.manifest import read_manifest

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_results import Results
 
-from conftest import Results
 from stepcredit.provenance.crate import METADATA, PROFILES, write_crate
 from stepcredit.provenance.croissant import COLUMNS, FILES, describe_data
 from stepcredit.provenance.errors import UserError
