@@ -185,3 +185,49 @@ rule report:
     shell:
         "stepcredit report --config {params.results}/config.yaml --results {params.results}"
         " --out {output.page} > {log} 2>&1"
+
+
+rule model_cards:
+    """Each final checkpoint as a directory to load and to hand on, with a model card. A target of its own."""
+    input:
+        data=rules.ingest_demonstrations.output.manifest,
+        sft=[
+            *rules.train_sft.output.model,
+            rules.train_sft.output.manifest,
+            rules.evaluate_sft.output.rollouts,
+        ],
+        rl=[
+            f"<results>/{file}"
+            for arm, seed in RUNS
+            for file in [
+                f"rl/{arm}/seed{seed}/manifest.json",
+                *(
+                    part
+                    for step in CONFIG.steps_of(arm)[-1:]
+                    for part in [
+                        f"rl/{arm}/seed{seed}/checkpoints/step{step}/model.safetensors",
+                        f"eval/{arm}/seed{seed}/step{step}.parquet",
+                    ]
+                ),
+            ]
+        ],
+    output:
+        models=directory("<results>/models"),
+        manifest="<results>/models.manifest.json",
+    log:
+        "<logs>/models.log",
+    benchmark:
+        "<benchmarks>/models.tsv"
+    conda:
+        "../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime="10m",
+    params:
+        settings=tables_settings,
+        code=stage_digest("model-cards"),
+        results=results_directory,
+    shell:
+        "stepcredit model-cards --results {params.results} --settings {params.settings:q}"
+        " --out-dir {output.models} --manifest {output.manifest} > {log} 2>&1"

@@ -166,6 +166,16 @@ def test_the_audit_finds_nothing_wrong(smoke):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_models_are_laid_out_without_training_and_pass_the_audit(smoke):
+    assert planned(smoke, "model_cards").keys() <= {"model_cards"}
+    done = snakemake(smoke, "model_cards")
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert planned(smoke, "model_cards") == {}
+    assert planned(smoke) == {}
+    assert (smoke / "results/smoke/models/frozen-seed1/README.md").is_file()
+    test_the_audit_finds_nothing_wrong(smoke)
+
+
 def test_a_second_run_has_nothing_to_do(smoke):
     assert planned(smoke) == {}
 

@@ -80,6 +80,7 @@ STAGE_SETTINGS: dict[str, Callable[[Config, Manifest], Settings]] = {
     "score-benchmark-large": lambda config, _: jobs.scoring_job(config),
     "time-scoring-steps": lambda config, _: jobs.scoring_job(config),
     "tables": lambda config, _: TablesSettings.from_config(config),
+    "model-cards": lambda config, _: TablesSettings.from_config(config),
     "report": lambda config, _: config,
 }
 """Stage to settings, as its command passes them to `record`; a stage that reads none is not listed."""

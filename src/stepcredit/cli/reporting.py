@@ -6,16 +6,19 @@ Each writes a manifest beside its outputs: `manifest.json` in a directory, `{nam
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepcredit.cli.options import OutDir, Settings
+from stepcredit.cli.options import Manifest, OutDir, Settings
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.manifest import MANIFEST_NAME
 from stepcredit.provenance.record import record
 from stepcredit.provenance.stages import DATA, MODULES
 from stepcredit.reporting.names import FIGURES, TABLES, TIMING_TABLES
+
+if TYPE_CHECKING:
+    from stepcredit.reporting.settings import TablesSettings
 
 commands = typer.Typer()
 
@@ -29,15 +32,9 @@ PUBLISHED = Path("config/published.yaml")
 @commands.command("tables")
 def tables(results: Results, settings: Settings, out_dir: OutDir) -> None:
     """Write the tables of a run as CSV."""
-    from pydantic import ValidationError
-
-    from stepcredit.reporting.settings import TablesSettings
     from stepcredit.reporting.tables import raw_files, write_tables
 
-    try:
-        parsed = TablesSettings.model_validate_json(settings)
-    except ValidationError as error:
-        raise UserError(f"--settings: {' '.join(str(error).split())}") from None
+    parsed = _tables_settings(settings)
     with record(
         "tables",
         out_dir / MANIFEST_NAME,
@@ -101,6 +98,40 @@ def report(
         settings=load_config(config),
     ):
         write_report(config, results, out)
+
+
+@commands.command("model-cards")
+def model_cards(results: Results, settings: Settings, out_dir: OutDir, manifest: Manifest) -> None:
+    """Lay out each final checkpoint with a model card, ready to load and to hand on."""
+    from stepcredit.reporting.model_cards import checkpoints, write_models
+
+    parsed = _tables_settings(settings)
+    inputs = [results / "data" / f"raw.{MANIFEST_NAME}"]
+    for checkpoint in checkpoints(results, parsed):
+        inputs += [checkpoint.model, checkpoint.manifest, checkpoint.evaluation]
+    with record(
+        "model-cards",
+        manifest,
+        modules=MODULES["model-cards"],
+        data=DATA["model-cards"],
+        inputs=inputs,
+        outputs=[out_dir],
+        settings=parsed,
+        seed=parsed.statistics.seed,
+    ):
+        models = write_models(results, parsed, out_dir)
+    typer.echo(f"{out_dir}: {len(models)} models")
+
+
+def _tables_settings(settings: str) -> TablesSettings:
+    from pydantic import ValidationError
+
+    from stepcredit.reporting.settings import TablesSettings
+
+    try:
+        return TablesSettings.model_validate_json(settings)
+    except ValidationError as error:
+        raise UserError(f"--settings: {' '.join(str(error).split())}") from None
 
 
 def _tables(directory: Path) -> list[Path]:

@@ -37,11 +37,13 @@ MODULES: dict[str, tuple[str, ...]] = {
     "claims": ("reporting.claims",),
     "figures": ("reporting.figures",),
     "report": ("reporting.report",),
+    "model-cards": ("reporting.model_cards",),
 }
 DATA: dict[str, tuple[str, ...]] = {
     "train-sft-prime": ("training/prime_rl/keys.json",),
     "train-rl-prime": ("training/prime_rl/keys.json",),
     "report": ("reporting/templates",),
+    "model-cards": ("reporting/model_card.md.j2",),
     "fingerprint-table": ("studies/playground.html.j2",),
 }
 
