@@ -32,8 +32,8 @@ test: setup
 	$(BIN)/python -m pytest
 
 lint: setup
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs/conf.py
+	$(BIN)/ruff format --check src tests benchmarks docs/conf.py
 	$(BIN)/mypy
 	$(BIN)/snakefmt --check --compact-diff Snakefile workflow rules
 	$(BIN)/snakemake --lint
@@ -47,8 +47,8 @@ linkcheck: setup
 	$(SPHINX) build/links -b linkcheck
 
 format: setup
-	$(BIN)/ruff check --fix --quiet src tests benchmarks docs
-	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/ruff check --fix --quiet src tests benchmarks docs/conf.py
+	$(BIN)/ruff format src tests benchmarks docs/conf.py
 	$(BIN)/snakefmt Snakefile workflow rules
 
 # The picture in docs/architecture.md, by Snakemake and Graphviz.
