@@ -20,9 +20,9 @@ rule import_smollm2:
         runtime="10m",
     params:
         code=stage_digest("import-smollm2"),
-        directory=f"{CONFIG.outdir}/smollm2/model",
+        directory=subpath(output.manifest, parent=True),
     shell:
-        "stepcredit import-smollm2 --out-dir {params.directory} --manifest {output.manifest} > {log} 2>&1"
+        "stepcredit import-smollm2 --out-dir {params.directory}/model --manifest {output.manifest} > {log} 2>&1"
 
 
 rule train_sft:

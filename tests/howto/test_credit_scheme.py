@@ -89,7 +89,7 @@ def test_the_new_arm_is_planned_beside_the_others(followed):
     others = load_config(followed / "config/config.yaml")
     runs = sum(len(others.seeds_of(arm)) for arm in others.arms) + len(others.seeds)
     assert planned(followed)["train_rl"] == runs
-    assert planned(followed, "results/eval/discounted/seed0/step10.parquet")["train_rl"] == 1
+    assert planned(followed, "results/eval/discounted/seed0/step20.parquet")["train_rl"] == 1
 
 
 def test_the_code_of_the_scheme_concerns_its_arm_alone(followed):

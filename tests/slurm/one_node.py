@@ -13,6 +13,8 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel")
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+CONFIGURED = Path("/etc/slurm/slurm.conf")
+"""Where `srun` looks inside a job: the executor plugin hides every SLURM_* variable from it."""
 CONFIGURATION = """\
 ClusterName=loopback
 SlurmctldHost={host}(127.0.0.1)
@@ -42,6 +44,8 @@ def missing() -> str:
     absent = [program for program in PROGRAMS if not shutil.which(program, path=SEARCH)]
     if absent:
         return f"needs {', '.join(absent)}: apt-get install -y slurm-wlm munge"
+    if CONFIGURED.exists() or CONFIGURED.is_symlink():
+        return f"a Slurm is configured here already: {CONFIGURED}"
     return "" if os.getuid() == 0 else "starting a Slurm needs root"
 
 
@@ -75,6 +79,9 @@ def cluster(directory: Path) -> Iterator[dict[str, str]]:
         ["slurmd", "-D", "-N", host],
     )
     with ExitStack() as running:
+        CONFIGURED.parent.mkdir(exist_ok=True)
+        CONFIGURED.symlink_to(directory / "slurm.conf")
+        running.callback(CONFIGURED.unlink)
         for command in daemons:
             running.enter_context(_daemon(command, directory / f"{command[0]}.log", environment))
             time.sleep(1)

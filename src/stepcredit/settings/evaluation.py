@@ -13,7 +13,7 @@ from stepcredit.settings.section import Positive, Rate, Section
 class EvaluationSettings(Section):
     """Held-out evaluation: `samples` rollouts a puzzle at every step of `steps` (0 is the SFT checkpoint)."""
 
-    steps: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0, 10, 20, 30, 40]
+    steps: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0, 20, 30, 40]
     samples: Positive = 4
     pass_k: list[Positive] = [1, 4]
     temperature: Rate = 0.8
