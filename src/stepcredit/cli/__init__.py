@@ -20,6 +20,7 @@ from stepcredit.cli import (
     scoring,
     signal,
     stability,
+    tracking,
     training,
 )
 from stepcredit.config_files import ConfigError
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 STAGES = (data, training, prime_rl, evaluation, signal, reporting, scoring, fingerprint, stability, parity)
-for topic in (*STAGES, audit, adopt, exchange):
+for topic in (*STAGES, audit, adopt, exchange, tracking):
     app.add_typer(topic.commands)
 
 
