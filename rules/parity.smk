@@ -33,6 +33,7 @@ rule audit_parity:
         "<logs>/parity/{model}.log",
     benchmark:
         "<benchmarks>/parity/{model}.tsv"
+    priority: 20
     conda:
         "../envs/cpu.yaml"
     threads: 2

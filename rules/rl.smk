@@ -76,6 +76,7 @@ rule train_rl:
         "<logs>/rl/{arm}/seed{seed}.log",
     benchmark:
         "<benchmarks>/rl/{arm}/seed{seed}.tsv"
+    priority: 10
     conda:
         "../envs/cpu.yaml"
     threads: 1

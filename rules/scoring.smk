@@ -14,6 +14,7 @@ rule benchmark_scorers:
         "<logs>/scoring/run.log",
     benchmark:
         "<benchmarks>/scoring/run.tsv"
+    priority: 20
     conda:
         "../envs/cpu.yaml"
     threads: 2

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stepcredit.cli.recomputed import check_tables
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from stepcredit.provenance.findings import AuditCheck, AuditContext, AuditReport, Finding
     from stepcredit.provenance.manifest import Manifest
 
-EXTRA_CHECKS: list[AuditCheck] = []
+EXTRA_CHECKS: tuple[AuditCheck, ...] = (check_tables,)
 """Checks of content that need the floors above provenance."""
 
 FILES_SHOWN = 10
@@ -57,7 +59,7 @@ def audit_directory(directory: Path, config: Path | None = None) -> AuditReport:
 
     beside = directory / CONFIG_NAME
     active = None
-    checks = list(EXTRA_CHECKS)
+    checks: list[AuditCheck] = list(EXTRA_CHECKS)
     try:
         if config is not None or beside.exists():
             active = load_config(beside if config is None else config)
