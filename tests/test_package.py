@@ -59,3 +59,46 @@ def test_the_command_runs_from_the_wheel_outside_of_the_repository(built, tmp_pa
     assert str(tmp_path / "site") in done.stdout
     assert "train-rl" in done.stdout
     assert "--install-completion" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_each_distribution_installs_a_command_that_runs(built, tmp_path, kind):
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    done = subprocess.run(
+        [*pip, "--target", str(tmp_path), str(next(built.glob(kind)))], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [str(tmp_path / "bin/stepcredit"), "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in next(built.glob(kind)).name
+
+
+def stepcredit(*arguments: str, **environment: str) -> str:
+    program = "import sys; sys.argv[0] = 'stepcredit'; from stepcredit.cli import main; main()"
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_help_shows_what_is_for_people_before_the_stages():
+    page = stepcredit("--help", COLUMNS="120")
+    people, stages = page.split("Stages, as the workflow calls them")
+    assert "grade" in people
+    assert "audit" in people
+    assert "train-rl" in stages
+    assert "train-rl" not in people
+
+
+def test_the_command_tells_its_version():
+    import stepcredit as package
+
+    assert stepcredit("--version") == f"{package.__version__}\n"
+
+
+def test_the_shell_completes_commands_and_options():
+    asked = {"_STEPCREDIT_COMPLETE": "complete_bash"}
+    assert stepcredit(**asked, COMP_WORDS="stepcredit gra", COMP_CWORD="1").split() == ["grade"]
+    assert "--out" in stepcredit(**asked, COMP_WORDS="stepcredit grade --", COMP_CWORD="2").split()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from stepcredit import __version__
 from stepcredit.cli import (
     adopt,
     audit,
@@ -32,8 +34,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 STAGES = (data, training, prime_rl, evaluation, signal, reporting, scoring, fingerprint, stability, parity)
+ALONE = ("clean", "grade", "serve-scorer", "fingerprint", "parity", "prime-rl")
+"""Commands of the stages' modules that are meant for people, too."""
 for topic in (*STAGES, audit, adopt, exchange, tracking):
+    for command in topic.commands.registered_commands:
+        if topic in STAGES and command.name not in ALONE:
+            command.rich_help_panel = "Stages, as the workflow calls them (snakemake -p prints each call)"
     app.add_typer(topic.commands)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Nothing by itself: each command has its own function."""
 
 
 def main() -> None:
