@@ -14,6 +14,12 @@ class NotRun(Exception):  # noqa: N818 - an outcome, not a fault
     """What was asked for is not in this run; the message says what is missing."""
 
 
+def interval_of(row: Row) -> Interval:
+    """mean, low and high of a row; NaN where it has none."""
+    mean, low, high = (float("nan" if row[end] is None else row[end]) for end in ("mean", "low", "high"))
+    return Interval(mean, low, high)
+
+
 @dataclass
 class Tables:
     """The CSV files of a directory, read when first asked for."""
@@ -59,7 +65,7 @@ class Tables:
         row = self.row(name, **where)
         if any(row[column] is None for column in ("mean", "low", "high")):
             raise NotRun(f"{name}.csv has no value for {_describe(where)}")
-        return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))
+        return interval_of(row)
 
     def steps(self) -> list[int]:
         """The evaluated steps."""

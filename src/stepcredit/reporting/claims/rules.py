@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.accessor import NotRun, Tables
-from stepcredit.reporting.claims.registry import Judgement, Verdict, judges
+from stepcredit.reporting.accessor import NotRun
+from stepcredit.reporting.claims.registry import Judgement, Verdict
 from stepcredit.reporting.numbers import number, with_interval
 
 RULES = {
@@ -89,12 +89,3 @@ def every(*parts: Callable[[], Judgement]) -> Judgement:
     test = "all: " + "; ".join(dict.fromkeys(part.test for part in judged))
     ours = None if verdict == "not run" else shown.ours
     return Judgement(verdict, reason, test, ours, shown.unit)
-
-
-def awaits(claim: int, table: str) -> None:
-    """Register a claim that a later stage's table will judge: not run until a rule for it is written."""
-
-    @judges(claim)
-    def judge(tables: Tables, _: object) -> Judgement:
-        tables.rows(table)
-        raise NotRun(f"{table}.csv is there, but no rule reads it yet")

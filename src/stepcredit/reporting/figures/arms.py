@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.accessor import Tables
+from stepcredit.reporting.accessor import Tables, interval_of
 from stepcredit.reporting.claims.published import Mark, Published
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.figures.style import HALF, Drawn, canvas, label_ends, step_axis, tell_values, y_title
@@ -61,7 +60,7 @@ def cap_sensitivity(tables: Tables, _: Published) -> Drawn:
             axes.fill_between(caps, low, high, color=colours[arm], alpha=0.11, linewidth=0)
             axes.plot(caps, mean, "-o", color=colours[arm], markersize=3, clip_on=False)
             ends.append((mean[-1], tables.label(arm), colours[arm]))
-            said.append(f"{tables.label(arm)} {with_interval(_interval(rows[0]), 'fraction')}")
+            said.append(f"{tables.label(arm)} {with_interval(interval_of(rows[0]), 'fraction')}")
         axes.set_xlim(0, caps[-1])
         axes.margins(y=0.08)
         label_ends(axes, ends, caps[-1])
@@ -92,7 +91,7 @@ def pass_at_1_by_time(tables: Tables, _: Published) -> Drawn:
             axes.fill_between(x, low, high, color=colours[arm], alpha=0.11, linewidth=0)
             axes.plot(x, mean, "-o", color=colours[arm], markersize=3, clip_on=False)
             ends.append((mean[-1], tables.label(arm), colours[arm]))
-            said.append(f"{tables.label(arm)} {with_interval(_interval(rows[-1]), 'fraction')} after {x[-1]:.0f} s")
+            said.append(f"{tables.label(arm)} {with_interval(interval_of(rows[-1]), 'fraction')} after {x[-1]:.0f} s")
         axes.set_xlim(0, longest)
         axes.margins(y=0.08)
         label_ends(axes, ends, longest)
@@ -114,7 +113,7 @@ def _by_step(tables: Tables, metric: str, title: str, unit: str, marks: Sequence
             _line(axes, rows, colours[arm], scale)
             tell_values(axes, _values(tables.label(arm), rows, scale, unit))
             ends.append((rows[-1]["mean"] * scale, tables.label(arm), colours[arm]))
-            said.append(f"{tables.label(arm)} {with_interval(_interval(rows[-1]), unit)}")
+            said.append(f"{tables.label(arm)} {with_interval(interval_of(rows[-1]), unit)}")
         axes.set_xlim(0, last)
         axes.margins(y=0.08)
         _marks(axes, [mark for mark in marks if mark.step in range(last + 1)], colours, last)
@@ -148,7 +147,7 @@ def _paired(tables: Tables, metric: str) -> Drawn:
             told = [text for _, _, text in _values(tables.label(arm), rows, 100.0, "difference")]
             tell_values(axes, zip(x, mean, told, strict=True))
             ends.append((mean[-1], tables.label(arm), colours[arm]))
-            interval = with_interval(_interval(rows[-1]), "difference")
+            interval = with_interval(interval_of(rows[-1]), "difference")
             said.append(f"{tables.label(arm)} minus {tables.label(baseline)} {interval}")
         axes.set_xlim(0, last * 1.04)
         axes.margins(y=0.08)
@@ -168,7 +167,7 @@ def _line(axes: Any, rows: Sequence[Row], colour: str, scale: float) -> None:
 def _values(label: str, rows: Sequence[Row], scale: float, unit: str) -> list[tuple[float, float, str]]:
     """Each row as (step, scaled mean, what it says)."""
     return [
-        (row["step"], row["mean"] * scale, f"{label}, step {row['step']}: {with_interval(_interval(row), unit)}")
+        (row["step"], row["mean"] * scale, f"{label}, step {row['step']}: {with_interval(interval_of(row), unit)}")
         for row in rows
     ]
 
@@ -188,7 +187,3 @@ def _marks(axes: Any, marks: Sequence[Mark], colours: dict[str, str], last: int)
             f"- - {shown[0].label}", (0.99, 0.03), xycoords="axes fraction",
             ha="right", va="bottom", color=MUTED, fontsize=7,
         )  # fmt: skip
-
-
-def _interval(row: Row) -> Interval:
-    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))

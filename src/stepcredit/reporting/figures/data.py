@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.ticker import NullLocator
 
-from stepcredit.evaluation.statistics import Floats, Interval
-from stepcredit.reporting.accessor import Tables
+from stepcredit.evaluation.statistics import Floats
+from stepcredit.reporting.accessor import Tables, interval_of
 from stepcredit.reporting.claims.published import Published
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.figures.style import HALF, WIDE, Drawn, canvas, step_axis, tell_values, y_title
@@ -102,7 +102,7 @@ def sweep(tables: Tables, _: Published) -> Drawn:
         axes.set_xlabel("learning rate")
         y_title(axes, "pass@1 on validation puzzles, %")
     best = next((row for row in rows if row["best"]), rows[int(np.argmax(means))])
-    interval = Interval(best["mean"], best["low"], best["high"])
+    interval = interval_of(best)
     alt = (
         f"Learning rate {rate(float(best['learning_rate']))} is chosen, with"
         f" {with_interval(interval, 'fraction')} pass@1; the rates span {_span(means)}."
@@ -111,7 +111,7 @@ def sweep(tables: Tables, _: Published) -> Drawn:
 
 
 def _rate(row: Row) -> str:
-    interval = Interval(row["mean"], row["low"], row["high"])
+    interval = interval_of(row)
     return f"learning rate {rate(float(row['learning_rate']))}: {with_interval(interval, 'fraction')}"
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.accessor import Tables
+from stepcredit.reporting.accessor import Tables, interval_of
 from stepcredit.reporting.claims.published import Published
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.figures.style import HALF, Drawn, canvas, y_title
@@ -67,4 +66,4 @@ def _correlation(tables: Tables, checkpoint: str, against: str) -> str:
     row = tables.row("signal", checkpoint=checkpoint, scorer="frozen", against=against, boundaries="all")
     if row["mean"] is None or row["low"] is None:
         return "undefined"
-    return with_interval(Interval(row["mean"], row["low"], row["high"]))
+    return with_interval(interval_of(row))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stepcredit.evaluation.statistics import Interval
-from stepcredit.reporting.accessor import Tables
+from stepcredit.reporting.accessor import Tables, interval_of
 from stepcredit.reporting.claims.published import Published
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.figures.arms import RIGHT
@@ -52,7 +51,7 @@ def accuracy(tables: Tables, _: Published) -> Drawn:
                 axes.plot([100 * row["low"], 100 * row["high"]], [y, y], color=colour, linewidth=1.2)
                 axes.plot([100 * row["mean"]], [y], "o", color=colour, markersize=4)
                 places.append((y, method_label(tables, row["method"])))
-                value = with_interval(_interval(row), "fraction")
+                value = with_interval(interval_of(row), "fraction")
                 said.append(f"{places[-1][1]} under {mismatch_label(tables, mismatch)} {value}")
             y -= 1.3
         axes.set_ylim(y + 0.8, 0.8)
@@ -61,7 +60,7 @@ def accuracy(tables: Tables, _: Published) -> Drawn:
         axes.grid(axis="x", visible=True)
         axes.set_xlabel("validation puzzles answered right, %")
         y_title(axes, "line: exact sampler")
-    exact = with_interval(_interval(base), "fraction")
+    exact = with_interval(interval_of(base), "fraction")
     return Drawn(figure, f"Final accuracy, exact sampler {exact}: {joined(said)}.")
 
 
@@ -190,7 +189,3 @@ def _colours(tables: Tables) -> dict[str, str]:
 def _default_head(tables: Tables) -> int:
     """The head that every loss was measured with."""
     return int(tables.rows("drift", method="reinforce")[0]["head"])
-
-
-def _interval(row: Row) -> Interval:
-    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))

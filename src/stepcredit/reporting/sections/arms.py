@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepcredit.evaluation.statistics import Interval
+from stepcredit.reporting.accessor import interval_of
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Note, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label, metric_unit
@@ -135,13 +136,13 @@ def _cap_cell(row: Row | None, metric: str) -> Cell:
     if row is None or row["mean"] is None or row["low"] is None:
         return Cell("–", numeric=True)
     unit = "difference" if "minus" in metric else "fraction"
-    return Cell.interval(Interval(row["mean"], row["low"], row["high"]), unit)
+    return Cell.interval(interval_of(row), unit)
 
 
 def _cell(row: Row | None, metric: str) -> Cell:
     if row is None or row["mean"] is None:
         return Cell("–", numeric=True)
-    return Cell.interval(Interval(row["mean"], row["low"], row["high"]), metric_unit(metric))
+    return Cell.interval(interval_of(row), metric_unit(metric))
 
 
 def _ratio(run: Run) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepcredit.evaluation.statistics import Interval
+from stepcredit.reporting.accessor import interval_of
 from stepcredit.reporting.blocks import Absent, Block, Cell, Details, Figures, Heading, Note, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.numbers import number, with_interval
@@ -119,7 +119,7 @@ def _difference(run: Run, table: str, where: dict[str, object], unit: str) -> Ce
     rows = run.tables.rows(table, **where)
     if not rows or rows[0]["low"] is None:
         return Cell("–", numeric=True)
-    return Cell.interval(Interval(rows[0]["mean"], rows[0]["low"], rows[0]["high"]), unit)
+    return Cell.interval(interval_of(rows[0]), unit)
 
 
 def _few_seeds(run: Run, asking: dict[str, ArmSettings]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from stepcredit.evaluation.statistics import Interval
 from stepcredit.provenance.errors import UserError
+from stepcredit.reporting.accessor import interval_of
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Html, Prose, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.mismatches import (
@@ -71,10 +71,10 @@ def _answer(run: Run) -> str:
     mismatch, base = shown_mismatch(tables), reference(tables)
     ends = {method: _end(run, mismatch, method) for method in methods_of(tables, mismatch)}
     said = [
-        f"{with_interval(_interval(row), 'fraction')} with {method_label(tables, name)}" for name, row in ends.items()
+        f"{with_interval(interval_of(row), 'fraction')} with {method_label(tables, name)}" for name, row in ends.items()
     ]
     fallen = [method_label(tables, method) for method, row in ends.items() if row["collapsed"]]
-    exact = with_interval(_interval(base), "fraction")
+    exact = with_interval(interval_of(base), "fraction")
     where = f"Under {mismatch_label(tables, mismatch)}"
     return f"{where}, accuracy ends at {joined(said)}, against {exact} with an exact sampler; {_fall(fallen)}."
 
@@ -118,13 +118,13 @@ def _ends(run: Run) -> Table:
     for row in tables.rows("stability"):
         where = {key: row[key] for key in ("rewards", "mismatch", "method")}
         found = next(iter(tables.rows("stability_pairs", other="reference", **where)), None)
-        against = Cell.interval(_interval(found), "difference") if found else Cell("–", numeric=True)
+        against = Cell.interval(interval_of(found), "difference") if found else Cell("–", numeric=True)
         rewards = "" if len(run.config.stability.rewards) == 1 else f", {str(row['rewards']).replace('_', ' ')}"
         rows.append(
             [
                 Cell(f"{mismatch_label(tables, row['mismatch'])}{rewards}"),
                 Cell(method_label(tables, row["method"])),
-                Cell.interval(_interval(row), "fraction"),
+                Cell.interval(interval_of(row), "fraction"),
                 against,
                 Cell("yes" if row["collapsed"] else "no"),
                 Cell.value(row["mean_ratio"]),
@@ -182,7 +182,7 @@ def _sampler_cost(run: Run) -> Table:
         [
             Cell(str(row["variant"])),
             Cell.value(row["cpu_seconds"], "seconds"),
-            Cell.interval(_interval(row), "ratio"),
+            Cell.interval(interval_of(row), "ratio"),
             Cell(f"{row['bytes_per_token']:.0f}", numeric=True),
         ]
         for row in run.tables.rows("sampler_cost")
@@ -215,7 +215,3 @@ def _published(run: Run) -> Table:
     rows = [[Cell(claim["text"]), Cell(claim["published"]), Cell(claim["verdict"])] for claim in claims]
     model = claims[0]["published_model"] if claims else ""
     return Table(f"Published, with {model}, and the verdict of this run.", ["claim", "published", "here"], rows)
-
-
-def _interval(row: Row) -> Interval:
-    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepcredit.evaluation.statistics import Interval
+from stepcredit.reporting.accessor import interval_of
 from stepcredit.reporting.blocks import Block, Cell, Figures, Heading, Note, Section, Table
 from stepcredit.reporting.numbers import count, joined, with_interval
 from stepcredit.reporting.run import Run
@@ -29,7 +29,7 @@ def section(run: Run) -> Section:
 
 def _answer(run: Run) -> str:
     said = [
-        f"{with_interval(_interval(row), 'ratio')} the time with {run.tables.label(row['arm'])}"
+        f"{with_interval(interval_of(row), 'ratio')} the time with {run.tables.label(row['arm'])}"
         for row in run.tables.rows("step_ratio")
     ]
     if not said:
@@ -55,7 +55,7 @@ def _wall_clock(run: Run) -> Table:
             Cell(str(row["step"]), numeric=True),
             Cell.value(row["seconds"], "seconds"),
             Cell(str(row["baseline_step"]), numeric=True),
-            Cell.interval(_interval(row), "difference"),
+            Cell.interval(interval_of(row), "difference"),
         ]
         for row in run.tables.rows("wall_clock", metric="pass@1")
     ]
@@ -73,13 +73,9 @@ def _duplicates(run: Run) -> Table:
             Cell(run.tables.label(row["arm"])),
             Cell(count(row["scorings"]), numeric=True),
             Cell(count(row["unique"]), numeric=True),
-            Cell.interval(_interval(row), "fraction"),
+            Cell.interval(interval_of(row), "fraction"),
         ]
         for row in run.tables.rows("deduplication")
     ]
     caption = "Scoring requests of all steps and seeds, and the share that repeats another of its step."
     return run.table("deduplication", caption, ["arm", "requests", "unique", "repeated, %"], rows)
-
-
-def _interval(row: dict[str, float]) -> Interval:
-    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))

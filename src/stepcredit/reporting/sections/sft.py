@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepcredit.evaluation.statistics import Interval
+from stepcredit.reporting.accessor import interval_of
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Note, Section
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label, metric_unit
@@ -29,7 +29,7 @@ def section(run: Run) -> Section:
     rates = [
         [
             Cell(rate(row["learning_rate"]), numeric=True),
-            Cell.interval(_interval(row), "fraction"),
+            Cell.interval(interval_of(row), "fraction"),
             Cell("chosen" if row["best"] else ""),
         ]
         for row in sweep
@@ -59,10 +59,6 @@ def _margin(sweep: list[Row], best: Row) -> str:
 
 def _sft(run: Run) -> list[list[Cell]]:
     return [
-        [Cell(metric_label(row["metric"])), Cell.interval(_interval(row), metric_unit(row["metric"]))]
+        [Cell(metric_label(row["metric"])), Cell.interval(interval_of(row), metric_unit(row["metric"]))]
         for row in run.tables.rows("sft")
     ]
-
-
-def _interval(row: Row) -> Interval:
-    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepcredit.evaluation.statistics import Interval
+from stepcredit.reporting.accessor import interval_of
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Html, Note, Prose, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.labels import metric_label
@@ -51,10 +51,10 @@ def _answer(run: Run) -> str:
     if row is None or row["mean"] is None or row["low"] is None:
         return "No boundary of this run could be compared with sampled success rates."
     said = f"At {row['points']} boundaries of the SFT checkpoint, the potential and the success rate of answers"
-    said += f" sampled at once have a Spearman correlation of {with_interval(_interval(row))} (published: 0.57)"
+    said += f" sampled at once have a Spearman correlation of {with_interval(interval_of(row))} (published: 0.57)"
     other = run.tables.row("signal", checkpoint="sft", scorer="frozen", against="continuations", boundaries="all")
     if other["mean"] is not None and other["low"] is not None:
-        said += f"; with that of whole continuations it is {with_interval(_interval(other))}"
+        said += f"; with that of whole continuations it is {with_interval(interval_of(other))}"
     return f"{said}."
 
 
@@ -66,7 +66,7 @@ def _correlations(run: Run, caption: str, subsets: Sequence[str]) -> Table:
             Cell(str(row["scorer"])),
             Cell(str(row["against"])),
             Cell(str(row["boundaries"])),
-            Cell("–", numeric=True) if row["low"] is None else Cell.interval(_interval(row), "number"),
+            Cell("–", numeric=True) if row["low"] is None else Cell.interval(interval_of(row), "number"),
             Cell(str(row["points"]), numeric=True),
         ]
         for row in run.tables.rows("signal")
@@ -105,12 +105,12 @@ def _traces(run: Run) -> list[Block]:
 
 def _potential(run: Run, rows: list[Row]) -> Table:
     cells = [
-        [Cell(run.tables.label(row["arm"])), Cell(metric_label(row["metric"])), Cell.interval(_interval(row), "number")]
+        [
+            Cell(run.tables.label(row["arm"])),
+            Cell(metric_label(row["metric"])),
+            Cell.interval(interval_of(row), "number"),
+        ]
         for row in rows
     ]
     caption = "Over all training steps, with interval over seeds and steps."
     return run.table("potential", caption, ["arm", "quantity", "mean"], cells)
-
-
-def _interval(row: Row) -> Interval:
-    return Interval(float(row["mean"]), float(row["low"]), float(row["high"]))
