@@ -34,9 +34,12 @@ except ConfigError as error:
 RUNS = [(arm, seed) for arm in CONFIG.arms for seed in CONFIG.seeds_of(arm)]
 STEPS = CONFIG.trained_steps
 RATES = CONFIG.sweep.learning_rates
-PRETRAINED = (
-    [f"{CONFIG.model.pretrained}/config.json"] if CONFIG.model.pretrained else []
-)
+# A pretrained model is an input where the workflow makes it; another one is the user's, and need not be there to plan.
+PRETRAINED = [
+    f"{directory}/config.json"
+    for directory in [CONFIG.model.pretrained]
+    if directory and Path(directory).is_relative_to(CONFIG.outdir)
+]
 # One GPU for each job that trains or runs an engine. `resources: gpu` counts them; a job claims which (stepcredit.devices).
 GPU = int("cuda" in (CONFIG.sft.device, CONFIG.rl.device))
 # A model that trains is there with its gradients, two moments, the engine's copy and a frozen scorer's; one that is

@@ -16,6 +16,7 @@ def plan(tmp_path: Path, **overrides) -> tuple[str, float]:
     over = tmp_path / "over.yaml"
     over.write_text(yaml.safe_dump({"outdir": str(tmp_path / "paper"), **overrides}))
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--printshellcmds", "--nolock", "--cores", "2"]
+    command += ["--resources", "gpu=2"]  # as docs/howto/prime-rl.md says; the default profile counts one
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [*command, "--configfile", str(ROOT / "config" / "paper.yaml"), str(over)],
@@ -39,12 +40,13 @@ def test_the_whole_plan_without_a_gpu(tmp_path, backend, commands, others):
     printed, seconds = plan(tmp_path, backend=backend)
     assert all(command in printed for command in commands)
     assert others not in printed
-    assert ("gpu=2" in printed) == (backend == "prime-rl")
+    two = any("resources:" in line and "gpu=2" in line for line in printed.splitlines())
+    assert two == (backend == "prime-rl")
     assert "checkpoints/step240/model.safetensors" in printed
     assert seconds < 20
 
 
 def test_three_hundred_runs_are_planned_in_time(tmp_path):
-    printed, seconds = plan(tmp_path, seeds=list(range(100)))
+    printed, seconds = plan(tmp_path, seeds=list(range(100)), evaluation={"steps": [0, 30, 60, 240]})
     assert sum(line.split() == ["train_rl", "301"] for line in printed.splitlines()) >= 1
     assert seconds < 30

