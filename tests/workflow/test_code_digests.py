@@ -24,7 +24,7 @@ def edit(package: Path, module: str, old: str, new: str) -> None:
 
 
 def test_an_edit_of_the_trainer_reruns_training_and_what_follows(smoke, package):
-    edit(package, "training/policy_update.py", "totals.loss += loss", "totals.loss = totals.loss + loss")
+    edit(package, "training/policy_update.py", "totals.loss += self.", "totals.loss = totals.loss + self.")
     jobs = planned(smoke, PYTHONPATH=str(package))
     assert {"sweep_learning_rate", "train_rl", "evaluate", "report"} <= jobs.keys()
     assert not {"train_sft", "split_puzzles", "ingest_demonstrations", "evaluate_sft"} & jobs.keys()
