@@ -132,3 +132,11 @@ def test_file_names_that_are_not_unicode_are_printed_escaped(configured: Any):
     code, text = run(configured.root)
     assert code == 1
     assert "\\udcff.csv" in text
+
+
+def test_a_directory_without_results_is_refused_or_failed(tmp_path: Path, results: Any):
+    results.root = tmp_path / "empty"
+    with pytest.raises(UserError, match="no such results directory; the workflow makes it"):
+        results.audit()
+    results.root.mkdir()
+    assert results.found() == {".": "missing"}

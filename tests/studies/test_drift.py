@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from random_drift import VOCABULARY, drift_by_head_size, drift_by_mismatch
 
 from stepcredit.losses import build_loss, expected_update
-from stepcredit.studies.drift import VOCABULARY, drift_by_head_size, drift_by_mismatch
 
 
 def drifts(loss: str, **settings: int) -> dict[float, float]:

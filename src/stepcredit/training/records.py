@@ -12,7 +12,7 @@ from stepcredit.credit.paragraphs import split_paragraphs
 from stepcredit.credit.scheme import GroupCredit
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
-from stepcredit.scoring.scorer import LogLikelihoods
+from stepcredit.training.rollout_columns import credit_columns, rollout_columns
 
 ROLLOUTS_SCHEMA = pa.schema(
     {
@@ -68,8 +68,6 @@ def rollout_metrics(groups: Sequence[Group], codec: TextCodec, max_new_tokens: i
 def rollout_rows(step: int, groups: Sequence[Group], credits: Sequence[GroupCredit]) -> Iterator[dict[str, Any]]:
     """Rows of `ROLLOUTS_SCHEMA` for the rollouts of a step."""
     for index, (group, credit) in enumerate(zip(groups, credits, strict=True)):
-        answers = credit.bank.answers if credit.bank else ()
-        bank = [{"answer": answer.text, "correct": answer.correct, "count": answer.count} for answer in answers]
         for sample, (rollout, rollout_credit) in enumerate(zip(group.rollouts, credit.rollouts, strict=True)):
             yield {
                 "step": step,
@@ -77,27 +75,6 @@ def rollout_rows(step: int, groups: Sequence[Group], credits: Sequence[GroupCred
                 "sample": sample,
                 "nums": list(group.puzzle.nums),
                 "target": group.puzzle.target,
-                "completion": rollout.text,
-                "answer": rollout.verdict.answer,
-                "reward": rollout.reward,
-                "well_formed": rollout.verdict.well_formed,
-                "finished": rollout.completion.finished,
-                "tokens": len(rollout),
-                "advantage": rollout_credit.group_advantage,
-                "paragraphs": [
-                    {
-                        "text": paragraph.text,
-                        "tokens": paragraph.tokens,
-                        "potential_before": paragraph.potential_before,
-                        "potential_after": paragraph.potential_after,
-                        "shaping": paragraph.shaping,
-                    }
-                    for paragraph in rollout_credit.paragraphs
-                ],
-                "likelihoods": _nested(rollout_credit.likelihoods),
-                "bank": bank,
+                **rollout_columns(rollout),
+                **credit_columns(rollout_credit, credit),
             }
-
-
-def _nested(likelihoods: LogLikelihoods | None) -> list[list[float]] | None:
-    return None if likelihoods is None else likelihoods.tolist()

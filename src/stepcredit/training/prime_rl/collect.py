@@ -20,9 +20,10 @@ import numpy as np
 
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.provenance.errors import UserError
-from stepcredit.rollouts import Group, Rollout
+from stepcredit.rollouts import Group
 from stepcredit.training.prime_rl.traces import INFO_KEY, recorded_rollout
 from stepcredit.training.records import rollout_metrics
+from stepcredit.training.rollout_columns import rollout_columns
 
 NOT_LOGGED = ("mean_ratio", "max_log_ratio", "clipped", "effective_sample_size")
 _TRAINER = {
@@ -186,20 +187,9 @@ def _rollout_rows(step: int, trained: Sequence[TrainedGroup]) -> Iterator[dict[s
                 "sample": sample,
                 "nums": list(group.puzzle.nums),
                 "target": group.puzzle.target,
-                **_rollout_columns(rollout),
+                **rollout_columns(rollout),
                 **_credit_columns(record.get("info", {}).get(INFO_KEY), rollout.reward - mean),
             }
-
-
-def _rollout_columns(rollout: Rollout) -> dict[str, Any]:
-    return {
-        "completion": rollout.text,
-        "answer": rollout.verdict.answer,
-        "reward": rollout.reward,
-        "well_formed": rollout.verdict.well_formed,
-        "finished": rollout.completion.finished,
-        "tokens": len(rollout),
-    }
 
 
 def _credit_columns(credit: Mapping[str, Any] | None, advantage: float) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from stepcredit.credit.contrastive_potential import ContrastivePotential
-from stepcredit.credit.scheme import GroupCredit, Metrics, RolloutCredit
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.scoring.http import http_scorer
@@ -19,6 +18,7 @@ from stepcredit.scoring.scorer import Scorer
 from stepcredit.scoring.transport import HttpClient
 from stepcredit.settings.arm import ShapingSettings
 from stepcredit.training.prime_rl.traces import INFO_KEY, Trace, rollout_of
+from stepcredit.training.rollout_columns import credit_columns
 
 API_KEY = "STEPCREDIT_SCORER_KEY"
 """Environment variable with the key of the frozen scorer's server."""
@@ -57,26 +57,5 @@ class TraceCredit:
         group = Group(graded[0][0], [rollout for _, rollout in graded])
         (credit,), metrics = self._scheme.assign([group])
         for trace, rollout in zip(traces, credit.rollouts, strict=True):
-            trace.info[INFO_KEY] = record_of(rollout, credit, metrics)
+            trace.info[INFO_KEY] = {**credit_columns(rollout, credit), "metrics": dict(metrics)}  # `collect` reads it
         return [rollout.advantages.tolist() for rollout in credit.rollouts]
-
-
-def record_of(rollout: RolloutCredit, group: GroupCredit, metrics: Metrics) -> dict[str, Any]:
-    """A rollout's credit in JSON values, with what its group shares (`collect` reads it back)."""
-    answers = group.bank.answers if group.bank else ()
-    return {
-        "advantage": rollout.group_advantage,
-        "paragraphs": [
-            {
-                "text": paragraph.text,
-                "tokens": paragraph.tokens,
-                "potential_before": paragraph.potential_before,
-                "potential_after": paragraph.potential_after,
-                "shaping": paragraph.shaping,
-            }
-            for paragraph in rollout.paragraphs
-        ],
-        "likelihoods": None if rollout.likelihoods is None else rollout.likelihoods.tolist(),
-        "bank": [{"answer": each.text, "correct": each.correct, "count": each.count} for each in answers],
-        "metrics": dict(metrics),
-    }
