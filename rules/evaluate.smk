@@ -49,6 +49,7 @@ use rule evaluate as validate_learning_rate with:
         "<logs>/sweep/lr{rate}.validation.log",
     benchmark:
         "<benchmarks>/sweep/lr{rate}.validation.tsv"
+    priority: 50
     params:
         settings=validation_job,
         code=stage_digest("evaluate"),

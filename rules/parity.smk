@@ -36,7 +36,7 @@ rule audit_parity:
     priority: 20
     conda:
         "../envs/cpu.yaml"
-    threads: 2
+    threads: CONFIG.parity.workers
     resources:
         mem_mb=6000,
         gpu=GPU,

@@ -13,6 +13,7 @@ rule sweep_learning_rate:
         "<logs>/sweep/lr{rate}.log",
     benchmark:
         "<benchmarks>/sweep/lr{rate}.tsv"
+    priority: 50
     conda:
         "../envs/cpu.yaml"
     threads: 1

@@ -1,5 +1,6 @@
 # Two threads, so that on two cores nothing else runs beside what is timed: a scorer's client and its server are two
 # processes. Each of them keeps to the threads that its command names.
+TIMING_THREADS = 2 if CONFIG.scoring.alone else 1
 
 
 rule benchmark_scorers:
@@ -17,7 +18,7 @@ rule benchmark_scorers:
     priority: 20
     conda:
         "../envs/cpu.yaml"
-    threads: 2
+    threads: TIMING_THREADS
     resources:
         mem_mb=4000,
         gpu=GPU,
@@ -66,7 +67,7 @@ rule time_scoring_steps:
         "<benchmarks>/scoring/steps.tsv"
     conda:
         "../envs/cpu.yaml"
-    threads: 2
+    threads: TIMING_THREADS
     resources:
         mem_mb=4000,
         gpu=GPU,

@@ -13,6 +13,7 @@ FLOORS = {
     "seeds": 1,
     "devices": 1,
     "memory": 1,
+    "vllm_process": 1,
     "rollouts": 2,
     "tables": 2,
     "data": 2,

@@ -28,7 +28,7 @@ def here(tmp_path: Path) -> Path:
 
 
 def take(results: Results, here: Path, **arguments: object) -> Adoption:
-    return adopt(results.root, here, results.audit(**arguments), package_versions())
+    return adopt(results.root, here, results.audit(**arguments))
 
 
 def test_everything_that_verifies_is_copied_in_the_order_of_its_inputs(results: Results, here: Path):
@@ -72,7 +72,7 @@ def test_other_settings_refuse_their_job(results: Results, here: Path):
         results, here, current_settings=lambda manifest: wanted if manifest.stage == "train-sft" else manifest.settings
     )
     assert adoption.refused.keys() == AFTER_SFT
-    assert "is stale: settings: sft.steps was 4, is 5" in adoption.refused["sft/metrics.manifest.json"]
+    assert "is stale: params: sft.steps was 4, is 5" in adoption.refused["sft/metrics.manifest.json"]
 
 
 def test_other_code_refuses_its_job(results: Results, here: Path, tmp_path: Path):
@@ -86,10 +86,9 @@ def test_other_code_refuses_its_job(results: Results, here: Path, tmp_path: Path
 
 
 def test_other_package_versions_refuse_the_job(results: Results, here: Path):
-    versions = {**package_versions(), "torch": "1.0"}
-    adoption = adopt(results.root, here, results.audit(), versions)
+    adoption = take(results, here, versions={**package_versions(), "torch": "1.0"})
     assert adoption.refused.keys() == JOBS
-    assert all(", here 1.0" in reason for reason in adoption.refused.values())
+    assert all(reason.endswith(", is 1.0") for reason in adoption.refused.values())
 
 
 def test_an_edited_manifest_is_refused(results: Results, here: Path):

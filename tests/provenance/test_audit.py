@@ -15,6 +15,7 @@ import pytest
 from stepcredit.provenance.digest import PACKAGE_ROOT
 from stepcredit.provenance.findings import AuditContext, Finding
 from stepcredit.provenance.manifest import Manifest, read_manifest
+from stepcredit.provenance.versions import package_versions
 
 MODEL = "sft/model/model.safetensors"
 METRICS = "sft/metrics.parquet"
@@ -218,9 +219,19 @@ def settings_now(changes: dict[str, Any]) -> Any:
 def test_settings_that_changed_since_make_that_stages_outputs_stale(results: Any):
     report = results.audit(current_settings=settings_now({"sft": {"steps": 9}, "seed": 0}))
     assert {(finding.path, finding.verdict) for finding in report.findings} == {
-        (path, "stale: settings") for path in (METRICS, MODEL, "sft/model/config.json")
+        (path, "stale: params") for path in (METRICS, MODEL, "sft/model/config.json")
     }
     assert report.findings[0].detail == "sft.learning_rate was 0.005, is unset; sft.steps was 4, is 9"
+
+
+def test_another_package_version_makes_everything_stale_and_an_absent_package_is_noted(results: Any):
+    versions = {**package_versions(), "torch": "1.0", "stepcredit": "99"}
+    absent = "numpy"
+    del versions[absent]
+    report = results.audit(versions=versions)
+    assert {finding.verdict for finding in report.findings} == {"stale: code"}
+    assert all(finding.detail.startswith("torch was ") for finding in report.findings)
+    assert f"{absent} is not installed here: its version was not compared" in report.notes
 
 
 def test_settings_that_nobody_knows_are_noted_not_guessed(results: Any):
@@ -366,10 +377,10 @@ def test_checks_do_not_read_what_is_known_to_be_broken(results: Any):
 def test_the_worst_verdict_comes_first_and_is_the_artifacts(results: Any):
     (results / METRICS).unlink()
     report = results.audit(current_settings=settings_now({"seed": 1}))
-    assert [finding.verdict for finding in report.findings] == ["missing", *["stale: settings"] * 3]
+    assert [finding.verdict for finding in report.findings] == ["missing", *["stale: params"] * 3]
     verdicts = {artifact.path: artifact.verdict for artifact in report.artifacts}
     assert verdicts[METRICS] == "missing"
-    assert verdicts[MODEL] == "stale: settings"
+    assert verdicts[MODEL] == "stale: params"
 
 
 def test_the_report_is_json_whatever_the_file_names_are(results: Any):

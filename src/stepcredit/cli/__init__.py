@@ -27,6 +27,7 @@ from stepcredit.cli import (
 )
 from stepcredit.config_files import ConfigError
 from stepcredit.provenance.errors import UserError
+from stepcredit.vllm_process import collect_rarely
 
 app = typer.Typer(
     help="Paragraph-level credit, score centering and parity for RL on reasoning models.",
@@ -61,6 +62,7 @@ def _options(
 def main() -> None:
     """Run the command line; a user's mistake is one message and exit code 2, a fault of the machine one and 3."""
     faults.unwind_on_signals()
+    collect_rarely()
     try:
         app()
     except (UserError, ConfigError) as error:

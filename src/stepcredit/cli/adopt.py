@@ -26,12 +26,11 @@ def adopt_command(
     from stepcredit.cli.audit import audit_directory
     from stepcredit.provenance.adopt import adopt
     from stepcredit.provenance.manifest import CONFIG_NAME
-    from stepcredit.provenance.versions import package_versions
 
     active = target / CONFIG_NAME if config is None else config
     if not active.is_file():
         raise UserError(f"{active}: no such configuration to hold the files against; give one with --config")
-    done = adopt(source, target, audit_directory(source, active), package_versions())
+    done = adopt(source, target, audit_directory(source, active))
     for name, reason in sorted(done.refused.items()):
         typer.echo(f"refused: {name}: {reason}")
     typer.echo(f"{len(done.adopted)} jobs adopted, {len(done.present)} already here, {len(done.refused)} refused")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,16 +29,15 @@ class Adoption:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def adopt(source: Path, target: Path, report: AuditReport, versions: Mapping[str, str]) -> Adoption:
+def adopt(source: Path, target: Path, report: AuditReport) -> Adoption:
     """Copy the files of every job of the results directory `source` that verifies and `target` lacks.
 
-    A job verifies if the audit finds nothing against its outputs, it ran with the package versions of this
-    environment, and `target` holds each of its inputs with the bytes that it read: adopted before it, or its own.
-    Jobs are copied in the order of their inputs and the manifest last, so that Snakemake finds nothing to do.
+    A job verifies if the audit finds nothing against its outputs and `target` holds each of its inputs with the bytes
+    that it read: adopted before it, or its own. Jobs are copied in the order of their inputs and the manifest last, so
+    that Snakemake finds nothing to do.
 
     Args:
-        report: the audit of `source` by this code, held against the configuration of `target`.
-        versions: of Python and the packages here, as a manifest records them.
+        report: the audit of `source` by this code in this environment, against the configuration of `target`.
 
     Raises:
         UserError: the two directories are one.
@@ -58,7 +56,7 @@ def adopt(source: Path, target: Path, report: AuditReport, versions: Mapping[str
         if fault is not None:
             adoption.refused[name] = f"{fault.path} is {fault.verdict}: {details[fault.path]}"
             continue
-        reason = _other_versions(manifest, versions) or _other_bytes(manifest, target)
+        reason = _other_bytes(manifest, target)
         if reason:
             adoption.refused[name] = reason
         elif (target / name).exists():
@@ -74,16 +72,6 @@ def adopt(source: Path, target: Path, report: AuditReport, versions: Mapping[str
     for name, manifest in waiting.items():
         adoption.refused[name] = f"its input {_lacking(manifest, target)} is not here with the bytes that it read"
     return adoption
-
-
-def _other_versions(manifest: Manifest, versions: Mapping[str, str]) -> str | None:
-    """The packages whose version differs, of those that the job recorded."""
-    differing = [
-        f"{package} {version}, here {versions.get(package, 'none')}"
-        for package, version in sorted(manifest.versions.items())
-        if versions.get(package) != version
-    ]
-    return f"made with {'; '.join(differing)}" if differing else None
 
 
 def _other_bytes(manifest: Manifest, target: Path) -> str | None:

@@ -29,6 +29,7 @@ from stepcredit.provenance.findings import (
 from stepcredit.provenance.ledger import Ledger, Tree, read_ledger, walk
 from stepcredit.provenance.manifest import CONFIG_NAME
 from stepcredit.provenance.verify import Verifier
+from stepcredit.provenance.versions import package_versions
 
 IGNORED = (
     "logs/*",
@@ -58,6 +59,7 @@ def audit(
     snakemake: str = "snakemake --cores all",
     ignore: Sequence[str] = IGNORED,
     package_root: Path | None = None,
+    versions: Mapping[str, str] | None = None,
 ) -> AuditReport:
     """Audit a results directory.
 
@@ -70,6 +72,7 @@ def audit(
         snakemake: how the workflow is called, for the repairs.
         ignore: patterns of paths that need no manifest.
         package_root: the package whose code is compared; by default stepcredit itself.
+        versions: of Python and the packages, as a manifest records them; by default those of this environment.
 
     Raises:
         UserError: there is no such directory.
@@ -80,7 +83,8 @@ def audit(
     tree = walk(directory, ignore)
     ledger = read_ledger(directory, tree, snakemake)
     context = AuditContext(directory, ledger.manifests, config or {}, snakemake)
-    verifier = Verifier(context, ledger, current_settings, package_root or PACKAGE_ROOT)
+    here = package_versions() if versions is None else versions
+    verifier = Verifier(context, ledger, current_settings, package_root or PACKAGE_ROOT, here)
     findings = [*tree.problems, *ledger.problems, *verifier.findings(), *_orphans(tree, ledger, context)]
     if not tree.manifests:
         findings.append(Finding(".", "missing", "holds no manifest: nothing was made here", snakemake))

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from stepcredit.provenance.manifest import Manifest
 
 Verdict: TypeAlias = Literal[
-    "missing", "tampered", "invalid", "orphan", "stale: input", "stale: settings", "stale: code", "ok"
+    "missing", "tampered", "invalid", "orphan", "stale: input", "stale: params", "stale: code", "ok"
 ]
 
 VERDICTS: dict[Verdict, str] = {
@@ -23,8 +23,8 @@ VERDICTS: dict[Verdict, str] = {
     "invalid": "its content breaks its schema or a rule of the experiment",
     "orphan": "no manifest accounts for it",
     "stale: input": "made from an input that has changed since",
-    "stale: settings": "made with other settings than the configuration's",
-    "stale: code": "made by other code than today's",
+    "stale: params": "made with other settings than the configuration's",
+    "stale: code": "made by other code, or with other package versions, than today's",
     "ok": "as its stage wrote it, by this code, from these inputs and settings",
 }
 """What each verdict means, the worst first."""

@@ -16,6 +16,7 @@ from stepcredit.provenance.files import sha256
 from stepcredit.provenance.findings import AuditContext, CurrentSettings, Finding, Verdict
 from stepcredit.provenance.ledger import Ledger
 from stepcredit.provenance.manifest import Code, Manifest
+from stepcredit.provenance.versions import version_differences
 
 DIFFERENCES_SHOWN = 3
 
@@ -32,12 +33,14 @@ class Verifier:
         ledger: Ledger,
         current_settings: CurrentSettings | None,
         package_root: Path,
+        versions: Mapping[str, str],
     ) -> None:
         self.notes: list[str] = []
         self._context = context
         self._ledger = ledger
         self._current_settings = current_settings
         self._package_root = package_root
+        self._versions = versions
         self._digests: dict[str, str] = {}
 
     def findings(self) -> list[Finding]:
@@ -59,7 +62,8 @@ class Verifier:
     def _stale(self, name: str, manifest: Manifest) -> Iterator[Finding]:
         reasons: list[tuple[Verdict, str | None]] = [
             ("stale: code", self._code_problem(manifest.code)),
-            ("stale: settings", self._settings_problem(manifest)),
+            ("stale: code", self._versions_problem(manifest)),
+            ("stale: params", self._settings_problem(manifest)),
             *(("stale: input", self._input_problem(path, digest)) for path, digest in manifest.inputs.items()),
         ]
         for verdict, detail in reasons:
@@ -78,6 +82,11 @@ class Verifier:
         if self._digests[key] == code.digest:
             return None
         return f"the code of {', '.join(code.modules)} was {code.digest}, is {self._digests[key]}"
+
+    def _versions_problem(self, manifest: Manifest) -> str | None:
+        for package in sorted(manifest.versions.keys() - self._versions.keys()):
+            self._note(f"{package} is not installed here: its version was not compared")
+        return "; ".join(version_differences(manifest.versions, self._versions)) or None
 
     def _settings_problem(self, manifest: Manifest) -> str | None:
         if self._current_settings is None:

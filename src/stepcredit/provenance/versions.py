@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -61,6 +62,15 @@ def package_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def version_differences(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """What is installed in another version than recorded; stepcredit's own is left out: its code has digests."""
+    return [
+        f"{package} was {version}, is {here[package]}"
+        for package, version in sorted(recorded.items())
+        if package != "stepcredit" and here.get(package, version) != version
+    ]
 
 
 def this_machine() -> Machine:

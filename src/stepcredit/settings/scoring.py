@@ -12,6 +12,8 @@ from stepcredit.settings.section import Positive, Rate, Section
 class ScoringSettings(Section):
     """The scoring study: every scorer on the same recorded rollouts, and in the RL loop."""
 
+    alone: bool = True
+    """Whether nothing runs beside what is timed (on a machine with two cores)."""
     scorings: Positive = 300
     """Of the recorded workload, about: whole rollouts, the first of them always."""
     repetitions: Positive = 3

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepcredit.sampling.vllm_engine import EngineError, set_environment
+from stepcredit.sampling.vllm_engine import EngineError
 from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
 from stepcredit.studies.parity.outcome import Outcome
 from stepcredit.studies.parity.settings import EngineOptions, Procedure, Sampling, Setting, Update
 from stepcredit.studies.parity.trainer import ROWS, Sampled, Scored, Trainer
 from stepcredit.studies.parity.workload import BLOCK, LONGEST, SLOW_SHARE, Workload
+from stepcredit.vllm_process import import_vllm
 
 _CACHE_BYTES = 128 * 2**20
 _CONCURRENT = 128
@@ -58,7 +59,7 @@ class OfflineEngines:
             return
         self._engine, self._options = None, None
         gc.collect()
-        set_environment()
+        import_vllm()
         from vllm import LLM
 
         self._engine = LLM(**engine_arguments(self._directory, options))

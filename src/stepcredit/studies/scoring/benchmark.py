@@ -95,9 +95,10 @@ def roomy(job: ScoringJob, requests: Sequence[ScoringRequest]) -> ScoringJob:
 def _contenders(
     directory: Path, requests: Sequence[ScoringRequest], sampler: SamplerSettings, tree: Scorer
 ) -> Iterator[list[Contender]]:
-    engine = VLLMSampler(directory, sampler, eos_id=0).engine
     trunks = [{"prompt_token_ids": list(request.trunk)} for request in requests if request.trunk]
-    with ScorerServer(directory, server_settings(sampler)) as server:
+    with ScorerServer(directory, server_settings(sampler), wait=False) as server:
+        engine = VLLMSampler(directory, sampler, eos_id=0).engine  # while the server starts
+        server.wait_until_ready()
         client = server.client()
         counters = TokenCounters(client)
         naive = http_scorer("naive", client)

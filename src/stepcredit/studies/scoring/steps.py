@@ -51,11 +51,12 @@ def time_steps(directory: Path, puzzles: Sequence[Puzzle], job: ScoringJob) -> l
 
     One sampler and one server serve all of them, so that starting them is no part of any step.
     """
-    sampler = VLLMSampler(directory, job.sampler, eos_id=TextCodec.load(directory).eos_id)
     rows: list[dict[str, Any]] = []
-    with ScorerServer(directory, server_settings(job.sampler)) as server:
+    with ScorerServer(directory, server_settings(job.sampler), wait=False) as server:
+        sampler = VLLMSampler(directory, job.sampler, eos_id=TextCodec.load(directory).eos_id)
         with RLTrainer(_run(directory, puzzles, _arm(job, None), job), sampler=sampler) as trainer:
             trainer.step(1)  # the first step of a process is slow
+        server.wait_until_ready()
         for arm in (_arm(job, None), *_arms(job)):
             with RLTrainer(_run(directory, puzzles, arm, job), sampler=sampler, server=server) as trainer:
                 for step in range(1, job.scoring.steps + 1):
