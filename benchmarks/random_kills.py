@@ -1,12 +1,13 @@
 """Kill a run at random moments, resume it each time, and compare it with one that nobody disturbed.
 
-    python benchmarks/random_kills.py [--kills 30] [--target results/smoke/tables/manifest.json] [--seed 0]
-        [--configfile config/smoke.yaml] [--config 'sft={"steps": 6}']
+    python benchmarks/random_kills.py [--kills 30] [--longest 60] [--target results/smoke/tables/manifest.json]
+        [--seed 0] [--configfile config/smoke.yaml] [--config 'sft={"steps": 6}']
 
 Runs the target twice in a temporary directory, each from nothing: once whole, and once with a SIGKILL to every
-process of the run (Snakemake, its jobs, their engines) after a random part of the time that the first took.
-Then every file of the two that is no log, no state, no time and no manifest must be the same, no temporary
-file and no process may be left, and the manifests must agree in all but what is volatile. Status 1 if not.
+process of the run (Snakemake, its jobs, their engines) at a random time between two seconds and the longest after
+each start. A killed run that ends all the same begins again from nothing until the kills are done. Then every file
+of a killed run that is no log, no state and no time must be the same as that of the whole one, manifests in all but
+what is volatile, and no temporary file and no process may be left. Status 1 if not.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 
+from stepcredit.reporting.names import TIMING_TABLES
+
 ROOT = Path(__file__).parents[1]
 IGNORED = ("logs/", "benchmarks/", "state/", "config.yaml")
-TIMES = ("timings.parquet", "step_time.csv", "step_ratio.csv", "cost.csv", "wall_clock.csv", "elapsed.csv")
+SHORTEST = 2.0
+TIMES = ("timings", *TIMING_TABLES)
+TIMED = ("scoring/", "stability/cost")
 
 
 def start(directory: Path, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
@@ -45,13 +47,24 @@ def start(directory: Path, arguments: argparse.Namespace) -> subprocess.Popen[by
 
 def kill(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """Kill a run with all its descendants at one blow; returns those that survived."""
-    processes = [psutil.Process(run.pid), *psutil.Process(run.pid).children(recursive=True)]
-    for process in processes:
+    stopped: list[psutil.Process] = []
+    while new := [process for process in tree(run) if process not in stopped]:  # what is stopped starts nothing more
+        for process in new:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        stopped += new
+    for process in stopped:
         with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGKILL)
+            process.kill()
     run.wait()
-    _, left = psutil.wait_procs(processes, timeout=30)
+    _, left = psutil.wait_procs(stopped, timeout=30)
     return left
+
+
+def tree(run: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The process of a run and all its descendants."""
+    root = psutil.Process(run.pid)
+    return [root, *root.children(recursive=True)]
 
 
 def resume(directory: Path, arguments: argparse.Namespace) -> None:
@@ -60,14 +73,14 @@ def resume(directory: Path, arguments: argparse.Namespace) -> None:
     Raises:
         SystemExit: the run failed.
     """
-    unlock(directory, arguments)
+    unlock(directory)
     run = start(directory, arguments)
     if run.wait():
         print((directory / "output.txt").read_text(errors="replace")[-3000:])
         sys.exit(f"the run in {directory} failed with status {run.returncode}")
 
 
-def unlock(directory: Path, arguments: argparse.Namespace) -> None:
+def unlock(directory: Path) -> None:
     """What a user does after a kill: remove the lock that Snakemake left."""
     shutil.rmtree(directory / ".snakemake/locks", ignore_errors=True)
 
@@ -78,21 +91,56 @@ def files_of(directory: Path) -> dict[str, bytes]:
     found = {}
     for path in sorted(results.rglob("*")):
         name = path.relative_to(results).as_posix()
-        if not path.is_file() or name.startswith(IGNORED) or path.name in TIMES or path.name == ".snakemake_timestamp":
+        if not path.is_file() or is_time(name) or name.startswith(IGNORED) or path.name == ".snakemake_timestamp":
             continue
         found[name] = path.read_bytes()
         if path.name.endswith("manifest.json"):
             content = json.loads(found[name])
             content.pop("volatile")
-            for times in ("inputs", "outputs"):
-                content[times] = {file: digest for file, digest in content[times].items() if not file.endswith(TIMES)}
+            for files in ("inputs", "outputs"):
+                content[files] = {file: digest for file, digest in content[files].items() if not is_time(file)}
             found[name] = json.dumps(content, sort_keys=True).encode()
     return found
+
+
+def is_time(name: str) -> bool:
+    """Whether a file of the results holds measured times."""
+    file = PurePosixPath(name)
+    return file.stem in TIMES or (name.startswith(TIMED) and file.suffix == ".parquet")
+
+
+def killed_run(directory: Path, kills: int, arguments: argparse.Namespace, rng: random.Random) -> tuple[int, int]:
+    """Start a run until it has been killed so often or has ended; returns the kills and the processes left by them."""
+    orphans = 0
+    for number in range(kills):
+        unlock(directory)
+        run = start(directory, arguments)
+        moment = rng.uniform(SHORTEST, arguments.longest)
+        try:
+            run.wait(moment)
+        except subprocess.TimeoutExpired:
+            left = kill(run)
+            orphans += len(left)
+            print(f"killed after {moment:.1f} s: {len(left)} processes left", flush=True)
+        else:
+            return number, orphans
+    return kills, orphans
+
+
+def differences(whole: Path, killed: Path) -> list[str]:
+    """The files of which one run has other bytes than the other, or none."""
+    one, two = files_of(whole), files_of(killed)
+    different = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+    print(f"a killed run is whole: {len(one)} files compared, {len(different)} differ", flush=True)
+    for name in different:
+        print(f"differs: {name}", flush=True)
+    return different
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--longest", type=float, default=60.0, help="seconds from a start to a kill; a job takes 50")
     parser.add_argument("--target", default="results/smoke/tables/manifest.json")
     parser.add_argument("--configfile", default="config/smoke.yaml")
     parser.add_argument("--config", nargs="*", default=[])
@@ -100,39 +148,17 @@ def main() -> int:
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     place = Path(tempfile.mkdtemp(prefix="random-kills-"))
-    whole, killed = place / "whole", place / "killed"
-    for directory in (whole, killed):
-        directory.mkdir()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    began = time.monotonic()
+    whole = place / "whole"
     resume(whole, arguments)
-    seconds = time.monotonic() - began
-    print(f"undisturbed: {seconds:.0f} s", flush=True)
-    orphans = done = 0
-    for number in range(arguments.kills):
-        unlock(killed, arguments)
-        run = start(killed, arguments)
-        moment = rng.uniform(0.1, 1.0) * seconds
-        try:
-            run.wait(moment)
-        except subprocess.TimeoutExpired:
-            left = kill(run)
-            orphans += len(left)
-            print(f"kill {number + 1} after {moment:.1f} s: {len(left)} processes left", flush=True)
-        else:
-            done += 1
-            print(f"kill {number + 1} came too late: the run had ended", flush=True)
-            shutil.rmtree(killed)
-            killed.mkdir()
-    resume(killed, arguments)
-    one, two = files_of(whole), files_of(killed)
-    different = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
-    for name in different:
-        print(f"differs: {name}")
-    print(
-        f"{arguments.kills - done} kills, {done} too late; {len(one)} files compared, {len(different)} differ,"
-        f" {orphans} processes left"
-    )
+    kills = orphans = runs = 0
+    different: list[str] = []
+    while kills < arguments.kills:
+        killed = place / f"killed{runs}"
+        more, left = killed_run(killed, arguments.kills - kills, arguments, rng)
+        kills, orphans, runs = kills + more, orphans + left, runs + 1
+        resume(killed, arguments)
+        different += differences(whole, killed)
+    print(f"{kills} kills of {runs} runs: {len(different)} files differ, {orphans} processes left")
     if different or orphans:
         print(f"kept: {place}")
         return 1

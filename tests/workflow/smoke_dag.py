@@ -18,17 +18,26 @@ def prepare(directory: Path) -> Path:
     return directory
 
 
-def snakemake(
-    directory: Path, *arguments: str, snakefile: Path = ROOT / "Snakefile", **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Snakemake on the smoke configuration, with `directory` as the working directory."""
-    command = [
+def smoke_command(directory: Path, *arguments: str, snakefile: Path = ROOT / "Snakefile") -> list[str]:
+    """How Snakemake is called on the smoke configuration."""
+    return [
         *[sys.executable, "-m", "snakemake", "--snakefile", str(snakefile)],
         *["--directory", str(directory), "--configfile", "config/smoke.yaml", "--cores", "all"],
         *arguments,
     ]
+
+
+def snakemake(
+    directory: Path, *arguments: str, snakefile: Path = ROOT / "Snakefile", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Snakemake on the smoke configuration, with `directory` as the working directory."""
     return subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+        smoke_command(directory, *arguments, snakefile=snakefile),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
     )
 
 
