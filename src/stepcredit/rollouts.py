@@ -35,7 +35,8 @@ class Completion:
 
     Attributes:
         token_ids: the sampled tokens, the end-of-sequence token included when the completion finished.
-        logprobs: the sampler's log-probability of each token, after temperature (nats), same length.
+        logprobs: the sampler's log-probability of each token, after temperature (nats), same length; empty where not
+            asked for.
         finished: false when the token cap ended it.
         head: the k most likely tokens at each position, all different; None where not asked for.
         draws: K further tokens drawn from the same distributions, repeats kept; None where not asked for.

@@ -20,6 +20,7 @@ from stepcredit.credit.reference_likelihood import ReferenceLikelihood
 from stepcredit.credit.scheme import RolloutCredit
 from stepcredit.rollouts import Completion, Group
 from stepcredit.sampling.continuations import Continuations, Prefix
+from stepcredit.sampling.sampler import NOTHING
 from stepcredit.settings.arm import ArmSettings, ShapingSettings
 
 OTHER = [*GOOD[:-2], "5+3", "</solution>"]
@@ -149,7 +150,8 @@ class Coin:
     def __init__(self, tokens: Piecewise, extra: int = 0) -> None:
         self.tokens, self.extra, self.seeds = tokens, extra, []
 
-    def generate(self, prompts, *, seeds, temperature, max_new_tokens):
+    def generate(self, prompts, *, seeds, temperature, max_new_tokens, recording):
+        assert recording == NOTHING  # nobody reads their log-probs
         self.seeds += seeds
         right = self.tokens.ids(["</reasoning>", "\n", "<solution>", CORRECT, "</solution>"] + [" "] * self.extra)
         wrong = self.tokens.ids(["</reasoning>", "\n", "<solution>", "2", "</solution>"])

@@ -47,6 +47,9 @@ def test_recording_does_not_change_what_is_sampled(engine):
     assert [c.token_ids for c in plain] == [c.token_ids for c in recorded]
     assert [c.logprobs for c in plain] == [c.logprobs for c in recorded]
     assert all(c.head is None and c.draws is None for c in plain)
+    bare = generate(engine, Recording(logprobs=False))
+    assert [c.token_ids for c in plain] == [c.token_ids for c in bare]
+    assert all(c.logprobs == () for c in bare)
 
 
 def test_the_head_is_the_k_most_likely_tokens_each_once(engine):

@@ -11,7 +11,7 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
-from stepcredit.sampling.sampler import Sampler
+from stepcredit.sampling.sampler import NOTHING, Sampler
 from stepcredit.seeds import derive_seed
 from stepcredit.settings.evaluation import EvaluationJob
 
@@ -50,6 +50,7 @@ def evaluate(
         seeds,
         temperature=settings.temperature,
         max_new_tokens=settings.max_new_tokens,
+        recording=NOTHING,
     )
     return list(_rows(groups))
 

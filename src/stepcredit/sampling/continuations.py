@@ -9,7 +9,7 @@ from typing import Protocol
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import grade
 from stepcredit.rollouts import Completion
-from stepcredit.sampling.sampler import Sampler
+from stepcredit.sampling.sampler import NOTHING, Sampler
 from stepcredit.seeds import derive_seed
 
 Tokens = tuple[int, ...]
@@ -80,6 +80,7 @@ class Continuations:
                 ],
                 temperature=self.temperature,
                 max_new_tokens=self.max_new_tokens,
+                recording=NOTHING,
             )
         )
         outcomes = (self._outcome(prefix, [next(completions) for _ in range(self.samples)]) for prefix in short)

@@ -9,7 +9,7 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.countdown.verifier import TRUNCATED, grade
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Completion, Group, Rollout
-from stepcredit.sampling.sampler import NOTHING, Recording, Sampler
+from stepcredit.sampling.sampler import SAMPLED, Recording, Sampler
 
 
 def sample_groups(
@@ -20,7 +20,7 @@ def sample_groups(
     *,
     temperature: float,
     max_new_tokens: int,
-    recording: Recording = NOTHING,
+    recording: Recording = SAMPLED,
 ) -> list[Group]:
     """A group of graded rollouts for each puzzle.
 

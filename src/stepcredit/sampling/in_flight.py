@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedModel
 
 from stepcredit.rollouts import Completion
-from stepcredit.sampling.sampler import NOTHING, Recording, Sampler
+from stepcredit.sampling.sampler import SAMPLED, Recording, Sampler
 
 
 class InFlightSampler:
@@ -34,14 +34,14 @@ class InFlightSampler:
         seeds: Sequence[int],
         temperature: float,
         max_new_tokens: int,
-        recording: Recording = NOTHING,
+        recording: Recording = SAMPLED,
     ) -> list[Completion]:
         """See `Sampler.generate`; log-probs are those of the weights that each token was sampled with.
 
         Raises:
             ValueError: anything is to be recorded beside the sampled tokens.
         """
-        if recording != NOTHING:
+        if recording.head or recording.draws:
             raise ValueError("updates in flight record neither heads nor draws: set sampler.update_after to null")
         if self._pending is not None and max_new_tokens <= self._update_after:
             self._land()

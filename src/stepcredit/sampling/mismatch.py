@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from stepcredit.rollouts import Completion
-from stepcredit.sampling.sampler import NOTHING, Recording, Sampler
+from stepcredit.sampling.sampler import SAMPLED, Recording, Sampler
 from stepcredit.seeds import derive_seed
 from stepcredit.settings.mismatch import MismatchSettings
 
@@ -77,7 +77,7 @@ class MismatchedSampler:
         seeds: Sequence[int],
         temperature: float,
         max_new_tokens: int,
-        recording: Recording = NOTHING,
+        recording: Recording = SAMPLED,
     ) -> list[Completion]:
         """See `Sampler.generate`."""
         return self.exact.generate(

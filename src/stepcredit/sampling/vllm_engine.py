@@ -16,7 +16,7 @@ import numpy as np
 from transformers import PreTrainedModel
 
 from stepcredit.rollouts import Candidates, Completion
-from stepcredit.sampling.sampler import NOTHING, Recording
+from stepcredit.sampling.sampler import SAMPLED, Recording
 from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
 from stepcredit.settings.sampler import SamplerSettings
 from stepcredit.vllm_process import import_vllm
@@ -87,7 +87,7 @@ class VLLMSampler:
         seeds: Sequence[int],
         temperature: float,
         max_new_tokens: int,
-        recording: Recording = NOTHING,
+        recording: Recording = SAMPLED,
     ) -> list[Completion]:
         """See `Sampler.generate`.
 
@@ -105,7 +105,7 @@ class VLLMSampler:
                 max_tokens=max_new_tokens,
                 seed=seed,
                 stop_token_ids=[self._eos_id],
-                logprobs=min(recording.head, self._vocabulary),
+                logprobs=min(recording.head, self._vocabulary) if recording.logprobs else None,
                 flat_logprobs=True,
                 detokenize=False,
                 extra_args=log.request(index, seed, recording.draws, max_new_tokens) if log else None,
@@ -116,7 +116,7 @@ class VLLMSampler:
         outputs = self._engine.generate(requests, parameters, use_tqdm=False)
         drawn = log.take(len(requests)) if log else itertools.repeat(None)
         return [
-            self._completion(output.outputs[0], recording.head > 0, draws)
+            self._completion(output.outputs[0], recording, draws)
             for output, draws in zip(outputs, drawn, strict=False)
         ]
 
@@ -134,24 +134,27 @@ class VLLMSampler:
         if self._reset_cache and not self._engine.reset_prefix_cache():
             raise EngineError("vLLM did not reset its prefix cache after a weight update")
 
-    def _completion(self, output: Any, with_head: bool, draws: Candidates | None) -> Completion:
+    def _completion(self, output: Any, recording: Recording, draws: Candidates | None) -> Completion:
         tokens = tuple(output.token_ids)
         if output.finish_reason not in ("stop", "length"):
             raise EngineError(f"vLLM ended a request with finish_reason {output.finish_reason!r}")
-        flat = output.logprobs
-        starts = flat.start_indices
-        if len(starts) != len(tokens):
-            raise EngineError(f"vLLM returned {len(starts)} log-probs for {len(tokens)} tokens")
-        logprobs = tuple(flat.logprobs[start] for start in starts)  # the sampled token stands first
         if draws is not None and len(draws.token_ids) != len(tokens):
             raise EngineError(f"{len(draws.token_ids)} positions have draws, of {len(tokens)} tokens")
         return Completion(
             token_ids=tokens,
-            logprobs=logprobs,
+            logprobs=_logprobs(output.logprobs, len(tokens)) if recording.logprobs else (),
             finished=tokens[-1] == self._eos_id,
-            head=_head(flat, len(tokens)) if with_head else None,
+            head=_head(output.logprobs, len(tokens)) if recording.head else None,
             draws=draws,
         )
+
+
+def _logprobs(flat: Any, tokens: int) -> tuple[float, ...]:
+    """Those of the sampled tokens, each of which stands first at its position."""
+    starts = flat.start_indices
+    if len(starts) != tokens:
+        raise EngineError(f"vLLM returned {len(starts)} log-probs for {tokens} tokens")
+    return tuple(flat.logprobs[start] for start in starts)
 
 
 def _head(flat: Any, tokens: int) -> Candidates:

@@ -18,7 +18,7 @@ class EvaluationSettings(Section):
     pass_k: list[Positive] = [1, 4]
     temperature: Rate = 0.8
     max_new_tokens: Positive = 448
-    max_concurrent: Positive = 256
+    max_concurrent: Positive = 512
     seed: int = 0
     cap_shares: list[Annotated[float, Field(gt=0, le=1)]] = [0.25, 0.375, 0.5, 0.75, 1.0]
     """Smaller token caps, as shares of `max_new_tokens`, at which the same completions are judged again."""

@@ -23,7 +23,7 @@ class SignalSettings(Section):
     """How many boundaries are drawn, of groups with right and wrong answers."""
     continuations: Positive = 20
     temperature: Rate = 1.0
-    max_concurrent: Positive = 128
+    max_concurrent: Positive = 512
     shaping: ShapingSettings = ShapingSettings()
     """What the potential is computed with."""
     seed: int = 0

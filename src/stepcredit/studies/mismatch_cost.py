@@ -20,7 +20,7 @@ from stepcredit.modeling.model import load_model
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.rollouts import Group
 from stepcredit.sampling.groups import sample_groups
-from stepcredit.sampling.sampler import NOTHING, Recording
+from stepcredit.sampling.sampler import SAMPLED, Recording
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.seeds import derive_seed
 from stepcredit.settings.stability import MismatchCostJob
@@ -67,7 +67,7 @@ def measure_cost(job: MismatchCostJob, model_directory: Path, puzzles: Sequence[
 def _recordings(job: MismatchCostJob, vocabulary: int) -> dict[str, Recording]:
     heads = sorted({8, job.rl.head_size, 128, vocabulary})
     return {
-        "none": NOTHING,
+        "none": SAMPLED,
         **{f"top {size}": Recording(head=size) for size in heads if size <= vocabulary},
         f"{job.rl.draws} draws": Recording(draws=job.rl.draws),
     }
