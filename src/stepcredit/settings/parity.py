@@ -61,7 +61,7 @@ class ParitySettings(Section):
     )
     random_tokens: Positive = 600
     """Sampled tokens a setting with the random model, in the place of `audit.tokens`: it is large."""
-    workers: Positive = 2
+    workers: Positive = 1
     """Processes, of one thread each, among which the settings of an audit are dealt out."""
     audit: ParityAuditSettings = ParityAuditSettings()
     ablation: ParityAblationSettings = ParityAblationSettings()
