@@ -116,8 +116,7 @@ class VLLMSampler:
         outputs = self._engine.generate(requests, parameters, use_tqdm=False)
         drawn = log.take(len(requests)) if log else itertools.repeat(None)
         return [
-            self._completion(output.outputs[0], recording, draws)
-            for output, draws in zip(outputs, drawn, strict=False)
+            self._completion(output.outputs[0], recording, draws) for output, draws in zip(outputs, drawn, strict=False)
         ]
 
     def push_weights(self, model: PreTrainedModel) -> None:
