@@ -91,6 +91,14 @@ def test_other_package_versions_refuse_the_job(results: Results, here: Path):
     assert all(reason.endswith(", is 1.0") for reason in adoption.refused.values())
 
 
+def test_another_package_version_makes_everything_stale_and_an_absent_package_is_noted(results: Results):
+    versions = {**package_versions(), "torch": "1.0", "stepcredit": "99"}
+    del versions["numpy"]
+    report = results.audit(versions=versions)
+    assert {(finding.verdict, finding.detail[:10]) for finding in report.findings} == {("stale: code", "torch was ")}
+    assert "numpy is not installed here: its version was not compared" in report.notes
+
+
 def test_an_edited_manifest_is_refused(results: Results, here: Path):
     manifest = results / "sft/metrics.manifest.json"
     manifest.write_text(manifest.read_text().replace('"seed": 3', '"seed": 4'))
