@@ -3,7 +3,7 @@
     python benchmarks/random_kills.py [--kills 30] [--longest 60] [--target results/smoke/tables/manifest.json]
         [--seed 0] [--configfile config/smoke.yaml] [--config 'sft={"steps": 6}']
 
-Runs the target twice in a temporary directory, each from nothing: once whole, and once with a SIGKILL to every
+Runs the target in a temporary directory, each time from nothing: once whole, then with a SIGKILL to every
 process of the run (Snakemake, its jobs, their engines) at a random time between two seconds and the longest after
 each start. A killed run that ends all the same begins again from nothing until the kills are done. Then every file
 of a killed run that is no log, no state and no time must be the same as that of the whole one, manifests in all but
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 IGNORED = ("logs/", "benchmarks/", "state/", "config.yaml")
 SHORTEST = 2.0
 TIMES = ("timings", *TIMING_TABLES)
-TIMED = ("scoring/", "stability/cost")
+TIMED = "scoring/"
 
 
 def start(directory: Path, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:

@@ -1,6 +1,6 @@
 """How a process that runs vLLM is set up: the environment that vLLM reads, and Python's garbage collector.
 
-Starting an engine costs seconds of CPU, nearly all of them imports, and a run starts some eighty of them.
+Starting an engine costs seconds of CPU, nearly all of them imports, and a run starts dozens of them.
 """
 
 from __future__ import annotations

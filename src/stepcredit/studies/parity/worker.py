@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.losses.agreement import flagged, judge, measure_agreement
@@ -81,7 +81,7 @@ def row(setting: Setting, runner: Callable[[], Runner]) -> dict[str, Any]:
     """Measure one setting; what the engine refuses is a row without numbers."""
     try:
         outcome = runner().run(setting)
-    except (ValueError, NotImplementedError, ValidationError) as error:
+    except (ValueError, NotImplementedError) as error:
         return empty_row(setting, "refused", " ".join(str(error).split())[:200])
     except Exception as error:
         return empty_row(setting, "broken", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
