@@ -40,6 +40,7 @@ class Completion:
         finished: false when the token cap ended it.
         head: the k most likely tokens at each position, all different; None where not asked for.
         draws: K further tokens drawn from the same distributions, repeats kept; None where not asked for.
+        lag: updates by which the weights it was sampled with were behind the newest, mean over its tokens.
     """
 
     token_ids: tuple[int, ...]
@@ -47,6 +48,7 @@ class Completion:
     finished: bool
     head: Candidates | None = None
     draws: Candidates | None = None
+    lag: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import torch
 
 from stepcredit.losses.agreement import (
     EXACT_WORST,
+    STEP_METRICS,
     effective_sample_size,
     judge,
     measure_agreement,
@@ -73,7 +74,14 @@ def test_the_effective_sample_size_is_one_for_equal_weights_and_a_share_for_one_
 
 
 def test_a_step_inside_the_band_says_nothing_and_one_outside_says_what():
-    step = {"mean_ratio": 1 + 1e-7, "mismatch_kl": 1e-13, "max_log_ratio": 7e-5, "clipped": 0.0}
+    step = {
+        "mean_ratio": 1 + 1e-7,
+        "mismatch_kl": 1e-13,
+        "mean_log_ratio": 3e-7,
+        "max_log_ratio": 7e-5,
+        "clipped": 0.0,
+        "impossible": 0.0,
+    }
     assert outside_band(step, "float32") == []
     said = outside_band({**step, "max_log_ratio": 0.2, "mean_ratio": 0.99}, "float32")
     assert said == ["|mean_ratio - 1| 0.01 > 1e-05", "max_log_ratio 0.2 > 0.001"]
@@ -82,5 +90,5 @@ def test_a_step_inside_the_band_says_nothing_and_one_outside_says_what():
 
 
 def test_a_step_that_trained_nothing_is_not_outside():
-    nothing = dict.fromkeys(("mean_ratio", "mismatch_kl", "max_log_ratio", "clipped"), math.nan)
+    nothing = dict.fromkeys(STEP_METRICS, math.nan)
     assert outside_band(nothing, "float32") == []

@@ -1,3 +1,5 @@
+import pytest
+
 from stepcredit.rollouts import Completion
 from stepcredit.sampling.in_flight import InFlightSampler
 
@@ -35,10 +37,11 @@ def test_the_update_lands_after_the_first_tokens_of_each_completion():
     sampler.push_weights(6)
     assert inner.weights == 5  # held back until it is in flight
     done, long = generate(sampler)
-    assert done == Completion((5, EOS), (-0.5, -0.1), True)
+    assert done == Completion((5, EOS), (-0.5, -0.1), True, lag=1.0)
     assert long.token_ids == (5, 5, 5, 6, 6, 6, 6)
     assert long.logprobs == (-5.0,) * 3 + (-6.0,) * 4
     assert not long.finished
+    assert long.lag == pytest.approx(3 / 7)  # three tokens one update behind, four of the newest
     assert inner.calls == [([(1,), (2,)], [10, 20], 3), ([(2, 5, 5, 5)], [21], 4)]
 
 

@@ -1,10 +1,9 @@
-import copy
-
 import pytest
 import torch
 
 from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
+from stepcredit.rollouts import Completion
 from stepcredit.sampling.mismatch import MismatchedSampler, distorted, fake_quantised, noisy
 from stepcredit.settings.mismatch import MismatchSettings
 from stepcredit.settings.model import ModelSettings
@@ -112,9 +111,25 @@ def test_a_combination_is_stale_and_rounded():
 def test_generation_is_that_of_the_wrapped_sampler():
     class Echo(Pushed):
         def generate(self, prompts, **arguments):
-            return [(tuple(prompt), copy.copy(arguments)) for prompt in prompts]
+            self.arguments = arguments
+            return [Completion(tuple(prompt), (), True) for prompt in prompts]
 
-    sampler = MismatchedSampler(Echo(), INT4, 0)
-    [(prompt, arguments)] = sampler.generate([[1, 2]], seeds=[3], temperature=0.5, max_new_tokens=4)
-    assert prompt == (1, 2)
+    echo = Echo()
+    sampler = MismatchedSampler(echo, INT4, 0)
+    [completion] = sampler.generate([[1, 2]], seeds=[3], temperature=0.5, max_new_tokens=4)
+    assert completion == Completion((1, 2), (), True)
+    arguments = echo.arguments
     assert (arguments["seeds"], arguments["temperature"], arguments["max_new_tokens"]) == ([3], 0.5, 4)
+
+
+def test_a_stale_sampler_says_how_many_updates_it_is_behind():
+    class One(Pushed):
+        def generate(self, prompts, **arguments):
+            return [Completion((1,), (0.0,), True)]
+
+    sampler = MismatchedSampler(One(), MismatchSettings(name="stale", label="stale", refresh_every=3), 0)
+    model, lags = build_model(SMALL, CODEC, seed=0), []
+    for _ in range(5):
+        sampler.push_weights(model)
+        lags += [c.lag for c in sampler.generate([[1]], seeds=[0], temperature=1.0, max_new_tokens=1)]
+    assert lags == [0, 1, 2, 0, 1]

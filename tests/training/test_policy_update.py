@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from stepcredit.losses import build_loss
+from stepcredit.losses.agreement import outside_band
 from stepcredit.modeling.logprobs import packed_logits, token_logprobs
 from stepcredit.modeling.model import build_model
 from stepcredit.modeling.tokenizer import TextCodec, build_tokenizer
@@ -118,5 +119,23 @@ def test_a_wrong_sampler_shows_in_every_mismatch_metric():
     assert metrics["mean_ratio"] == pytest.approx(np.e, rel=1e-4)
     assert metrics["mismatch_kl"] == pytest.approx(np.e - 2, rel=1e-4)  # r - log r - 1 with log r = 1
     assert metrics["max_log_ratio"] == pytest.approx(1.0, abs=1e-4)
-    assert metrics["clipped"] == 1.0
+    assert metrics["mean_log_ratio"] == pytest.approx(1.0, abs=1e-4)
+    assert metrics["clipped"] == metrics["far"] == 1.0
     assert metrics["effective_sample_size"] == pytest.approx(1.0, abs=1e-5)  # all ratios are equal
+
+
+def test_the_entropy_gap_is_what_the_sampler_says_less_what_the_trainer_has():
+    model, update = policy(RLSettings())
+    batch = samples(model, [1.0, -1.0])
+    said = -np.mean([value for sample in batch for value in sample.sampler_logprobs])
+    metrics = update.step(batch, 1e-3)
+    assert metrics["entropy_gap"] == pytest.approx(said - metrics["entropy"], abs=1e-5)
+
+
+def test_a_token_that_the_sampler_holds_impossible_is_counted_and_leaves_the_noise_band():
+    model, update = policy(RLSettings())
+    right, other = samples(model, [1.0, -1.0])
+    torn = Sample(right.prompt_ids, right.completion_ids, [-np.inf, *right.sampler_logprobs[1:]], right.advantages)
+    metrics = update.step([torn, other], 1e-3)
+    assert metrics["impossible"] == pytest.approx(1 / metrics["trained_tokens"])
+    assert any("impossible" in problem for problem in outside_band(metrics, "float32"))

@@ -87,6 +87,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(checkpoint, tmp_path, arm)
     metrics = pd.read_parquet(tmp_path / "a/metrics.parquet")
     assert metrics.step.tolist() == [1, 2]
     assert metrics.max_log_ratio.fillna(0).max() < 1e-4
+    assert metrics.lag.tolist() == [0, 0]
     timings = pd.read_parquet(tmp_path / "a/timings.parquet")
     assert set(timings.phase) == {"generate", "score", "train", "push"}
 

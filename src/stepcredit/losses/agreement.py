@@ -171,7 +171,25 @@ def flagged(verdict: str) -> bool:
     return verdict in ("biased", "broken")
 
 
-# -- the band of a training step ----------------------------------------------------------------------------------
+# -- a training step ----------------------------------------------------------------------------------------------
+
+STEP_METRICS = {
+    "mean_ratio": "mean_ratio",
+    "mismatch_kl": "kl",
+    "mean_log_ratio": "mean_abs",
+    "max_log_ratio": "worst",
+    "clipped": "clipped",
+    "far": "far",
+    "impossible": "impossible",
+    "effective_sample_size": "effective_sample_size",
+    "entropy_gap": "entropy_gap",
+}
+"""What a training step logs, under its name there: the field of `Agreement` that it is."""
+
+
+def step_metrics(agreement: Agreement) -> dict[str, float]:
+    """The metrics of a training step, by the names of `STEP_METRICS`."""
+    return {name: getattr(agreement, field) for name, field in STEP_METRICS.items()}
 
 
 def noise_band(sampler_format: str) -> dict[str, float]:
@@ -183,14 +201,17 @@ def noise_band(sampler_format: str) -> dict[str, float]:
         sampler_format: number format of the sampler (a key of `SPACING`).
 
     Returns:
-        limits of `mismatch_kl`, `max_log_ratio`, `clipped`, and of |mean_ratio - 1| under `mean_ratio`.
+        limits of `mismatch_kl`, `mean_log_ratio`, `max_log_ratio`, `clipped`, `impossible`, and of |mean_ratio - 1|
+        under `mean_ratio`.
     """
     limit = noise_limit((sampler_format,))
     return {
         "mean_ratio": limit,
         "mismatch_kl": limit**2,
+        "mean_log_ratio": limit,
         "max_log_ratio": 100 * limit,
         "clipped": NOISE_CLIPPED,
+        "impossible": 0.0,
     }
 
 

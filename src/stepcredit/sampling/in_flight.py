@@ -8,6 +8,7 @@ Whether what was cached under the old weights is computed anew is the inner samp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from transformers import PreTrainedModel
 
@@ -47,7 +48,12 @@ class InFlightSampler:
             self._land()
         if self._pending is None:
             return self._inner.generate(prompts, seeds=seeds, temperature=temperature, max_new_tokens=max_new_tokens)
-        heads = self._inner.generate(prompts, seeds=seeds, temperature=temperature, max_new_tokens=self._update_after)
+        heads = [
+            replace(head, lag=head.lag + 1)
+            for head in self._inner.generate(
+                prompts, seeds=seeds, temperature=temperature, max_new_tokens=self._update_after
+            )
+        ]
         self._land()
         unfinished = [index for index, head in enumerate(heads) if not head.finished]
         tails = self._inner.generate(
@@ -68,8 +74,10 @@ class InFlightSampler:
 
 
 def _joined(head: Completion, tail: Completion) -> Completion:
+    early, late = len(head.token_ids), len(tail.token_ids)
     return Completion(
         token_ids=(*head.token_ids, *tail.token_ids),
         logprobs=(*head.logprobs, *tail.logprobs),
         finished=tail.finished,
+        lag=(head.lag * early + tail.lag * late) / (early + late),
     )

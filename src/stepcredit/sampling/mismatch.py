@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -80,9 +81,11 @@ class MismatchedSampler:
         recording: Recording = SAMPLED,
     ) -> list[Completion]:
         """See `Sampler.generate`."""
-        return self.exact.generate(
+        completions = self.exact.generate(
             prompts, seeds=seeds, temperature=temperature, max_new_tokens=max_new_tokens, recording=recording
         )
+        behind = max(self._pushes - 1, 0) % self._mismatch.refresh_every
+        return [replace(completion, lag=completion.lag + behind) for completion in completions]
 
     def push_weights(self, model: PreTrainedModel) -> None:
         """Take the weights of `model`, distorted, at the first call and at each `refresh_every`-th after it."""

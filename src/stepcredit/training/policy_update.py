@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from stepcredit.losses import Loss, TokenBatch
+from stepcredit.losses.agreement import STEP_METRICS, measure_agreement, step_metrics
 from stepcredit.modeling.checkpointing import gradient_checkpointing
 from stepcredit.modeling.logprobs import entropy, packed_logits
 from stepcredit.settings.rl import RLSettings
@@ -79,41 +81,30 @@ class PolicyUpdate:
 
 
 class _Totals:
-    """Sums over the tokens of all micro-batches, and the means they give."""
+    """What the micro-batches leave of each token, and what it says of the whole batch."""
 
     def __init__(self) -> None:
         self.loss = 0.0
-        self._count = 0
-        self._sums: dict[str, float] = {}
-        self._worst = 0.0
+        self._masked = 0.0
+        self._logprobs: list[Tensor] = []
+        self._sampler_logprobs: list[Tensor] = []
+        self._entropies: list[Tensor] = []
 
     def add(self, batch: TokenBatch, masked: Tensor, entropies: Tensor) -> None:
-        log_ratio = (batch.logprobs - batch.sampler_logprobs).double()
-        ratio = log_ratio.exp()
-        terms = {
-            "entropy": entropies.double(),
-            "mean_ratio": ratio,
-            "squared_ratio": ratio.square(),
-            "mismatch_kl": ratio - log_ratio - 1,
-            "clipped": ((ratio - 1).abs() > 0.2).double(),
-            "masked": masked,
-        }
-        for name, term in terms.items():
-            self._sums[name] = self._sums.get(name, 0.0) + term.sum().item()
-        self._count += len(log_ratio)
-        if len(log_ratio):
-            self._worst = max(self._worst, log_ratio.abs().max().item())
+        self._masked += masked.sum().item()
+        self._logprobs.append(batch.logprobs.detach())
+        self._sampler_logprobs.append(batch.sampler_logprobs)
+        self._entropies.append(entropies)
 
     def means(self) -> dict[str, float]:
-        """Means over tokens; the effective sample size is (sum r)^2 / (n sum r^2). NaN where nothing was trained."""
-        if not self._count:
-            names = ("entropy", "mean_ratio", "mismatch_kl", "clipped", "masked", "effective_sample_size")
-            return {"loss": 0.0, **dict.fromkeys((*names, "max_log_ratio"), float("nan"))}
-        means = {name: total / self._count for name, total in self._sums.items()}
-        squared = means.pop("squared_ratio")
+        """Means over the trained tokens, and how sampler and trainer agree on them. NaN where nothing was trained."""
+        entropies = torch.cat(self._entropies) if self._entropies else torch.empty(0)
+        if not len(entropies):
+            return {"loss": 0.0, **dict.fromkeys(("entropy", "masked", *STEP_METRICS), math.nan)}
+        agreement = measure_agreement(torch.cat(self._logprobs), torch.cat(self._sampler_logprobs), entropies)
         return {
             "loss": self.loss,
-            **means,
-            "effective_sample_size": means["mean_ratio"] ** 2 / squared,
-            "max_log_ratio": self._worst,
+            "entropy": entropies.double().mean().item(),
+            "masked": self._masked / len(entropies),
+            **step_metrics(agreement),
         }

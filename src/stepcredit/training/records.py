@@ -62,6 +62,7 @@ def rollout_metrics(groups: Sequence[Group], codec: TextCodec, max_new_tokens: i
         "paragraphs": float(np.mean([len(paragraphs) for paragraphs in spans])),
         "paragraph_length": float(np.mean(paragraph_lengths)) if paragraph_lengths else float("nan"),
         "completion_tokens": int(lengths.sum()),
+        "lag": float(np.average([rollout.completion.lag for rollout in rollouts], weights=lengths)),
     }
 
 

@@ -104,7 +104,8 @@ def test_a_run_becomes_the_tables_of_the_native_backend(run):
         assert check_schema(run / f"{kind}.parquet", kind) == []
     (row,) = log.metrics
     assert (row["reward"], row["mixed_groups"], row["entropy"], row["scorings"]) == (0.5, 1.0, 0.3, 4)
-    assert math.isnan(row["mean_ratio"])
+    assert row["mismatch_kl"] == 0.01
+    assert all(math.isnan(row[name]) for name in ("mean_ratio", "mean_log_ratio", "entropy_gap", "lag"))
     assert pq.read_table(run / "rollouts.parquet")["answer"].to_pylist() == [RIGHT[1], WRONG[1]]
 
 

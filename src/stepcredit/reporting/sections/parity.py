@@ -119,15 +119,24 @@ def _training(run: Run) -> Table:
             Cell(str(row["seed"]), numeric=True),
             Cell(str(row["steps"]), numeric=True),
             Cell(str(row["outside"]), numeric=True),
+            _number(row["mean_log_ratio"]),
             _number(row["max_log_ratio"]),
             _number(row["ratio_distance"]),
             _number(row["mismatch_kl"]),
             _share(row["clipped"]),
+            _share(row["far"]),
+            _number(row["entropy_gap"]),
+            Cell(f"{row['lag']:.2f}" if row["lag"] is not None else "–", numeric=True),
         ]
         for row in run.tables.rows("parity_training")
     ]
-    header = ["arm", "seed", "steps", "outside", "worst |d|", "|mean ratio − 1|", "KL", "clipped, %"]
-    return run.table("parity_training", "Each run's worst step, and the steps outside the noise band.", header, cells)
+    header = ["arm", "seed", "steps", "outside", "mean |d|", "worst |d|", "|mean ratio − 1|", "KL", "clipped, %"]
+    caption = (
+        "Each run's worst step, the mean of its entropy gap (the sampler's −log q minus the trainer's entropy, nats),"
+        " and its steps outside the noise band."
+    )
+    columns = [*header, "> 0.1, %", "entropy gap", "lag, steps"]
+    return run.table("parity_training", caption, columns, cells)
 
 
 def _runs(run: Run) -> dict[str, list[Row]]:
@@ -164,6 +173,7 @@ def _ablation(run: Run) -> Table:
             Cell(f"{_mean(rows, 'mean_ratio') or 0:.4f}", numeric=True),
             _number(_mean(rows, "mismatch_kl")),
             _share(_mean(rows, "clipped")),
+            _share(_mean(rows, "far")),
             _share(_mean(rows, "masked")),
             Cell(f"{_mean(rows, 'effective_sample_size') or 0:.4f}", numeric=True),
             Cell(f"{_mean(rows, 'entropy') or 0:.3f}", numeric=True),
@@ -177,6 +187,7 @@ def _ablation(run: Run) -> Table:
         "mean ratio",
         "KL",
         "clipped, %",
+        "> 0.1, %",
         "masked, %",
         "ESS",
         "entropy, nats",
@@ -186,7 +197,7 @@ def _ablation(run: Run) -> Table:
 
 def _small(value: float | None) -> str:
     """Two significant digits: what is measured here spans nine orders of magnitude."""
-    return "–" if value is None else f"{value:.1e}" if value < 0.01 else f"{value:.2g}"
+    return "–" if value is None else f"{value:.1e}" if abs(value) < 0.01 else f"{value:.2g}"
 
 
 def _percent(value: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from stepcredit.losses.agreement import flagged
+from stepcredit.losses.agreement import STEP_METRICS, flagged
 from stepcredit.reporting.csvfiles import Row, write_rows
 from stepcredit.reporting.layout import RunLayout
 from stepcredit.reporting.raw import read_parquet
@@ -37,6 +37,8 @@ METRICS = (
     "impossible",
     "lag",
 )
+LARGEST = ("mean_log_ratio", "max_log_ratio", "mismatch_kl", "clipped", "far", "impossible", "lag")
+"""Metrics of a training step of which a run shows the largest."""
 WORDS = ("verdict", "as_known", "after_repair", "note")
 ABLATION = (
     "reward",
@@ -45,8 +47,13 @@ ABLATION = (
     "clipped",
     "masked",
     "effective_sample_size",
+    "mean_log_ratio",
     "max_log_ratio",
+    "far",
+    "impossible",
     "entropy",
+    "entropy_gap",
+    "lag",
     "outside_band",
 )
 
@@ -114,12 +121,11 @@ def _plain(value: Any) -> Any:
 
 
 def _write_training(run: RunLayout, settings: TablesSettings, path: Path) -> None:
-    """How many steps of each arm and seed left the noise band, and how far the worst one went."""
+    """How many steps of each arm and seed left the noise band, how far the worst one went, the mean entropy gap."""
     rows: list[Row] = []
     for arm in settings.arms:
         for seed in settings.seeds_of(arm):
-            columns = ["step", "outside_band", "max_log_ratio", "mean_ratio", "mismatch_kl", "clipped"]
-            frame = read_parquet(run.rl(arm, seed, "metrics"), [*columns, "effective_sample_size"])
+            frame = read_parquet(run.rl(arm, seed, "metrics"), ["step", "outside_band", *STEP_METRICS, "lag"])
             outside = frame[frame["outside_band"].astype(bool)]["step"]
             rows.append(
                 {
@@ -128,11 +134,10 @@ def _write_training(run: RunLayout, settings: TablesSettings, path: Path) -> Non
                     "steps": len(frame),
                     "outside": len(outside),
                     "first_outside": int(outside.min()) if len(outside) else None,
-                    "max_log_ratio": float(frame["max_log_ratio"].max()),
                     "ratio_distance": float((frame["mean_ratio"] - 1).abs().max()),
-                    "mismatch_kl": float(frame["mismatch_kl"].max()),
-                    "clipped": float(frame["clipped"].max()),
                     "effective_sample_size": float(frame["effective_sample_size"].min()),
+                    "entropy_gap": float(frame["entropy_gap"].mean()),
+                    **{name: float(frame[name].max()) for name in LARGEST},
                 }
             )
     write_rows(path, list(rows[0]), rows)

@@ -1,9 +1,8 @@
 """prime-rl's output as our tables, so that evaluation and report need not know which backend ran.
 
 Rollouts come from `rollouts/step_N/train/effective/traces.jsonl` (the groups that were trained on), the trainer's
-numbers from its metrics file. A column that prime-rl does not log (`mean_ratio`, `max_log_ratio`, `clipped`,
-`effective_sample_size`) holds NaN, and `outside_band` is false: rollouts are stale by design, up to
-`max_off_policy_steps`.
+numbers from its metrics file. A column that prime-rl does not log (`NOT_LOGGED`) holds NaN, and
+`outside_band` is false: rollouts are stale by design, up to `max_off_policy_steps`.
 `trained_tokens` counts sampled tokens with an advantage other than 0.
 """
 
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from stepcredit.losses.agreement import STEP_METRICS
 from stepcredit.modeling.tokenizer import TextCodec
 from stepcredit.provenance.errors import UserError
 from stepcredit.rollouts import Group
@@ -25,7 +25,7 @@ from stepcredit.training.prime_rl.traces import INFO_KEY, recorded_rollout
 from stepcredit.training.records import rollout_metrics
 from stepcredit.training.rollout_columns import rollout_columns
 
-NOT_LOGGED = ("mean_ratio", "max_log_ratio", "clipped", "effective_sample_size")
+NOT_LOGGED = (*(name for name in STEP_METRICS if name != "mismatch_kl"), "lag")
 _TRAINER = {
     "entropy": "entropy/all/mean",
     "mismatch_kl": "mismatch_kl/all/mean",
