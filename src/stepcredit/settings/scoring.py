@@ -33,9 +33,9 @@ class ScoringSettings(Section):
     )
     """A larger shape with random weights; by default that of SmolLM2-135M."""
     large_vocabulary: Positive = 49_152
-    large_trunk: Positive = 384
+    large_trunk: Positive = 704
     """Tokens of its one trunk: recorded rollouts one after the other."""
-    large_scorings: Positive = 24
+    large_scorings: Positive = 40
 
 
 class ScoringJob(Section):
