@@ -27,14 +27,22 @@ class Scripted:
         ]
 
 
+def with_an_update_under_way(update_after=3):
+    """A sampler that has generated with weights 5, and whose update to 6 waits."""
+    inner = Scripted()
+    sampler = InFlightSampler(inner, update_after)
+    generate(sampler)
+    inner.calls.clear()
+    sampler.push_weights(6)
+    return inner, sampler
+
+
 def generate(sampler, prompts=((1,), (2,)), cap=7):
     return sampler.generate(prompts, seeds=[10, 20], temperature=1.0, max_new_tokens=cap)
 
 
 def test_the_update_lands_after_the_first_tokens_of_each_completion():
-    inner = Scripted()
-    sampler = InFlightSampler(inner, update_after=3)
-    sampler.push_weights(6)
+    inner, sampler = with_an_update_under_way()
     assert inner.weights == 5  # held back until it is in flight
     done, long = generate(sampler)
     assert done == Completion((5, EOS), (-0.5, -0.1), True, lag=1.0)
@@ -53,9 +61,7 @@ def test_without_an_update_under_way_it_is_the_inner_sampler():
 
 
 def test_an_update_lands_once():
-    inner = Scripted()
-    sampler = InFlightSampler(inner, update_after=3)
-    sampler.push_weights(6)
+    inner, sampler = with_an_update_under_way()
     generate(sampler)
     inner.calls.clear()
     generate(sampler)
@@ -63,8 +69,14 @@ def test_an_update_lands_once():
 
 
 def test_an_update_is_not_lost_where_the_cap_comes_first():
+    inner, sampler = with_an_update_under_way()
+    assert generate(sampler, cap=3)[1].token_ids == (6, 6, 6)
+    assert inner.weights == 6
+
+
+def test_before_the_first_completion_nothing_is_in_flight():
     inner = Scripted()
     sampler = InFlightSampler(inner, update_after=3)
     sampler.push_weights(6)
-    assert generate(sampler, cap=3)[1].token_ids == (6, 6, 6)
     assert inner.weights == 6
+    assert [completion.lag for completion in generate(sampler)] == [0, 0]

@@ -23,10 +23,17 @@ class InFlightSampler:
         self._inner = inner
         self._update_after = update_after
         self._pending: PreTrainedModel | None = None
+        self._generating = False
 
     def push_weights(self, model: PreTrainedModel) -> None:
-        """Take note of the model; its weights at the time of the next `generate` are the ones that land there."""
-        self._pending = model
+        """Take note of the model; its weights at the time of the next `generate` are the ones that land there.
+
+        Before the first `generate` nothing is in flight, and they land at once.
+        """
+        if self._generating:
+            self._pending = model
+        else:
+            self._inner.push_weights(model)
 
     def generate(
         self,
@@ -44,6 +51,7 @@ class InFlightSampler:
         """
         if recording.head or recording.draws:
             raise ValueError("updates in flight record neither heads nor draws: set sampler.update_after to null")
+        self._generating = True
         if self._pending is not None and max_new_tokens <= self._update_after:
             self._land()
         if self._pending is None:
