@@ -27,7 +27,7 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "268435456", "MALLOC_MMAP_THRESHOLD_": 
 
 
 def ours(results: Path, steps: int) -> list[dict[str, float]]:
-    """Seconds per phase of our baseline arm, and of an engine that only generates the same."""
+    """Seconds per phase of our baseline arm, and tokens per second of the engine when it only generates."""
     from stepcredit.settings.arm import ArmSettings
     from stepcredit.settings.rl import RLJob, RLSettings
     from stepcredit.settings.sampler import SamplerSettings
@@ -52,24 +52,33 @@ def ours(results: Path, steps: int) -> list[dict[str, float]]:
                 **phases,
                 "step": sum(phases.values()),
                 "tokens": tokens,
-                "bare": _bare_generation(trainer, step),
+                **_engine_alone(trainer, step),
             }
         )
     return rows[1:]
 
 
-def _bare_generation(trainer: Any, step: int) -> float:
-    """Tokens per CPU second of the engine alone on the prompts of a step, nothing graded, no log-probs."""
+def _engine_alone(trainer: Any, step: int) -> dict[str, float]:
+    """Tokens per CPU second of vLLM on the prompts of a step, nothing of ours around it.
+
+    Returns:
+        `same`: with a seed for each request and the sampled tokens' log-probs, as in the loop; `bare`: without.
+    """
     from vllm import SamplingParams
 
-    groups = trainer._sample(step)
-    requests = [{"prompt_token_ids": list(r.prompt_ids)} for group in groups for r in group.rollouts]
-    parameters = SamplingParams(
-        temperature=1.0, max_tokens=CAP, stop_token_ids=[trainer.codec.eos_id], detokenize=False
-    )
-    started = time.process_time()
-    outputs = trainer._sampler.engine.generate(requests, parameters, use_tqdm=False)
-    return sum(len(output.outputs[0].token_ids) for output in outputs) / (time.process_time() - started)
+    prompts = [list(rollout.prompt_ids) for group in trainer._sample(step) for rollout in group.rollouts]
+    common = {"temperature": 1.0, "max_tokens": CAP, "stop_token_ids": [trainer.codec.eos_id], "detokenize": False}
+    kinds = {
+        "same": [SamplingParams(**common, seed=seed, logprobs=0, flat_logprobs=True) for seed in range(len(prompts))],
+        "bare": [SamplingParams(**common) for _ in prompts],
+    }
+    speeds = {}
+    for kind, parameters in kinds.items():
+        requests = [{"prompt_token_ids": prompt} for prompt in prompts]
+        started = time.process_time()
+        outputs = trainer.engine.engine.generate(requests, parameters, use_tqdm=False)
+        speeds[kind] = sum(len(output.outputs[0].token_ids) for output in outputs) / (time.process_time() - started)
+    return speeds
 
 
 def theirs(results: Path, steps: int) -> list[dict[str, float]]:
@@ -193,10 +202,10 @@ def _print(collected: dict[str, list[dict[str, float]]]) -> None:
     print(f"  tokens a step: ours {median('ours', 'tokens'):.0f}, TRL {median('theirs', 'tokens'):.0f}")
     print(f"  ours / TRL, step: {median('ours', 'step') / median('theirs', 'step'):.3f}")
     speed = statistics.median(row["tokens"] / row["generate"] for row in collected["ours"])
-    bare = median("ours", "bare")
-    print(
-        f"  generation: {speed:.0f} tokens/s in the loop, {bare:.0f} when the engine only generates: {speed / bare:.2f}"
-    )
+    print(f"  generation: {speed:.0f} tokens/s in the loop")
+    for kind, what in (("same", "the same requests and nothing else"), ("bare", "without seeds and log-probs")):
+        alone = median("ours", kind)
+        print(f"    engine alone, {what}: {alone:.0f} tokens/s, of which the loop has {speed / alone:.2f}")
 
 
 if __name__ == "__main__":
