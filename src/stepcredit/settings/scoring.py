@@ -35,7 +35,7 @@ class ScoringSettings(Section):
     large_vocabulary: Positive = 49_152
     large_trunk: Positive = 704
     """Tokens of its one trunk: recorded rollouts one after the other."""
-    large_scorings: Positive = 40
+    large_scorings: Positive = 80
 
 
 class ScoringJob(Section):

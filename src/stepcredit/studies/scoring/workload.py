@@ -44,7 +44,8 @@ def recorded_requests(
 def long_request(requests: Sequence[ScoringRequest], trunk: int, scorings: int) -> list[ScoringRequest]:
     """One request with a trunk of about `trunk` tokens: recorded trunks one after the other, with their boundaries.
 
-    Its bank is the first request's, cut so that there are about `scorings` scorings. Empty where `requests` is.
+    Its bank is the first request's, cut so that there are about `scorings` scorings, but not below two answers: a
+    contrast has a right and a wrong one. Empty where `requests` is.
     """
     if not requests:
         return []
@@ -56,7 +57,7 @@ def long_request(requests: Sequence[ScoringRequest], trunk: int, scorings: int) 
         if len(tokens) >= trunk:
             break
     kept = tuple(boundary for boundary in boundaries if boundary <= trunk) or (min(trunk, len(tokens)),)
-    answers = requests[0].answers[: max(1, scorings // len(kept))]
+    answers = requests[0].answers[: max(2, scorings // len(kept))]
     return [ScoringRequest(tokens[:trunk], kept, requests[0].template, answers)]
 
 
