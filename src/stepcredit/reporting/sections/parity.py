@@ -6,7 +6,7 @@ from stepcredit.losses.agreement import RULE, flagged
 from stepcredit.reporting.blocks import Block, Cell, Details, Figures, Heading, Note, Prose, Section, Table
 from stepcredit.reporting.csvfiles import Row
 from stepcredit.reporting.figures.parity import audited
-from stepcredit.reporting.numbers import count, joined
+from stepcredit.reporting.numbers import MINUS, count, joined
 from stepcredit.reporting.run import Run
 
 QUESTION = "Do sampler and trainer agree on the probability of the same tokens?"
@@ -113,30 +113,31 @@ def _training_said(run: Run) -> str:
 
 
 def _training(run: Run) -> Table:
+    arms: dict[str, list[Row]] = {}
+    for row in run.tables.rows("parity_training"):
+        arms.setdefault(run.tables.label(row["arm"]), []).append(row)
     cells = [
         [
-            Cell(run.tables.label(row["arm"])),
-            Cell(str(row["seed"]), numeric=True),
-            Cell(str(row["steps"]), numeric=True),
-            Cell(str(row["outside"]), numeric=True),
-            _number(row["mean_log_ratio"]),
-            _number(row["max_log_ratio"]),
-            _number(row["ratio_distance"]),
-            _number(row["mismatch_kl"]),
-            _share(row["clipped"]),
-            _share(row["far"]),
-            _number(row["entropy_gap"]),
-            Cell(f"{row['lag']:.2f}" if row["lag"] is not None else "–", numeric=True),
+            Cell(label),
+            Cell(f"{sum(row['outside'] for row in rows)} of {sum(row['steps'] for row in rows)}", numeric=True),
+            *(_number(_largest(rows, name)) for name in ("mean_log_ratio", "max_log_ratio")),
+            *(_number(_largest(rows, name)) for name in ("ratio_distance", "mismatch_kl")),
+            *(_share(_largest(rows, name)) for name in ("clipped", "far")),
+            _number(_mean(rows, "entropy_gap")),
+            Cell(f"{_largest(rows, 'lag') or 0:.2f}", numeric=True),
         ]
-        for row in run.tables.rows("parity_training")
+        for label, rows in arms.items()
     ]
-    header = ["arm", "seed", "steps", "outside", "mean |d|", "worst |d|", "|mean ratio − 1|", "KL", "clipped, %"]
+    header = ["arm", "outside", "mean |d|", "worst", "|ratio − 1|", "KL", "clipped, %", "> 0.1, %"]
     caption = (
-        "Each run's worst step, the mean of its entropy gap (the sampler's −log q minus the trainer's entropy, nats),"
-        " and its steps outside the noise band."
+        "Steps outside the noise band, the worst step over all seeds, and the mean entropy gap (the sampler's −log q"
+        " minus the trainer's entropy, nats)."
     )
-    columns = [*header, "> 0.1, %", "entropy gap", "lag, steps"]
-    return run.table("parity_training", caption, columns, cells)
+    return run.table("parity_training", caption, [*header, "entropy gap", "lag, steps"], cells)
+
+
+def _largest(rows: list[Row], metric: str) -> float | None:
+    return max((float(row[metric]) for row in rows if row[metric] is not None), default=None)
 
 
 def _runs(run: Run) -> dict[str, list[Row]]:
@@ -173,7 +174,6 @@ def _ablation(run: Run) -> Table:
             Cell(f"{_mean(rows, 'mean_ratio') or 0:.4f}", numeric=True),
             _number(_mean(rows, "mismatch_kl")),
             _share(_mean(rows, "clipped")),
-            _share(_mean(rows, "far")),
             _share(_mean(rows, "masked")),
             Cell(f"{_mean(rows, 'effective_sample_size') or 0:.4f}", numeric=True),
             Cell(f"{_mean(rows, 'entropy') or 0:.3f}", numeric=True),
@@ -187,7 +187,6 @@ def _ablation(run: Run) -> Table:
         "mean ratio",
         "KL",
         "clipped, %",
-        "> 0.1, %",
         "masked, %",
         "ESS",
         "entropy, nats",
@@ -197,7 +196,9 @@ def _ablation(run: Run) -> Table:
 
 def _small(value: float | None) -> str:
     """Two significant digits: what is measured here spans nine orders of magnitude."""
-    return "–" if value is None else f"{value:.1e}" if abs(value) < 0.01 else f"{value:.2g}"
+    if value is None:
+        return "–"
+    return (f"{value:.1e}" if abs(value) < 0.01 else f"{value:.2g}").replace("-", MINUS)
 
 
 def _percent(value: float | None) -> str:
