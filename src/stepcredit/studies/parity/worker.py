@@ -91,19 +91,7 @@ def row(setting: Setting, runner: Callable[[], Runner]) -> dict[str, Any]:
     return {
         **empty_row(setting, verdict, outcome.note),
         "after_repair": _after_repair(outcome, setting) if flagged(verdict) else None,
-        "tokens": found.tokens,
-        "mean_abs": found.mean_abs,
-        "mean_abs_error": found.mean_abs_error,
-        "worst": found.worst,
-        "mean_ratio": found.mean_ratio,
-        "ratio_error": found.ratio_error,
-        "ratio_distance": found.ratio_distance,
-        "kl": found.kl,
-        "clipped": found.clipped,
-        "effective_sample_size": found.effective_sample_size,
-        "entropy_gap": found.entropy_gap,
-        "far": found.far,
-        "impossible": found.impossible,
+        **{name: getattr(found, name) for name in MEASURED},
         "lag": outcome.lag,
     }
 
@@ -126,14 +114,14 @@ def empty_row(setting: Setting, verdict: str, note: str) -> dict[str, Any]:
         "area": setting.area,
         "what": setting.what,
         "known": setting.known,
-        **dict.fromkeys(METRICS),
+        **dict.fromkeys((*MEASURED, "lag")),
         "verdict": verdict,
         "after_repair": None,
         "note": note,
     }
 
 
-METRICS = (
+MEASURED = (
     "tokens",
     "mean_abs",
     "mean_abs_error",
@@ -147,8 +135,8 @@ METRICS = (
     "entropy_gap",
     "far",
     "impossible",
-    "lag",
 )
+"""What `Agreement` says of a setting: the columns of its row, beside `lag`."""
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), Path(sys.argv[2]))

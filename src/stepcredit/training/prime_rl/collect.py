@@ -1,9 +1,9 @@
 """prime-rl's output as our tables, so that evaluation and report need not know which backend ran.
 
 Rollouts come from `rollouts/step_N/train/effective/traces.jsonl` (the groups that were trained on), the trainer's
-numbers from its metrics file. A column that prime-rl does not log (`NOT_LOGGED`) holds NaN, and
-`outside_band` is false: rollouts are stale by design, up to `max_off_policy_steps`.
-`trained_tokens` counts sampled tokens with an advantage other than 0.
+numbers from its metrics file. A column that prime-rl does not log (`NOT_LOGGED`) holds NaN, and `outside_band` is
+false: rollouts are stale by design, up to `max_off_policy_steps`. `trained_tokens` counts sampled tokens with an
+advantage other than 0.
 """
 
 from __future__ import annotations
