@@ -1,4 +1,4 @@
-"""A real browser for the pages."""
+"""A real browser for the pages, and which tests stay together when two processes share the suite."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+
+
+TOGETHER = ("workflow", "reporting")
+"""Folders whose tests share one finished run: it is made once, by the process that has the folder. Longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A module, or a folder that shares a run, stays in one process (`pytest -n 2 --dist loadgroup`)."""
+    items.sort(key=lambda item: item.path.parent.name != TOGETHER[0])
+    for item in items:
+        folder = item.path.parent
+        item.add_marker(pytest.mark.xdist_group(str(folder if folder.name in TOGETHER else item.path)))
 
 
 @pytest.fixture(scope="session")
