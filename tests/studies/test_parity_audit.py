@@ -14,7 +14,9 @@ from stepcredit.provenance.errors import UserError
 from stepcredit.settings.model import ModelSettings
 from stepcredit.settings.parity import ParityAuditSettings
 from stepcredit.studies.parity import audit
-from stepcredit.studies.parity.worker import Request
+from stepcredit.studies.parity.outcome import EngineRefusedError
+from stepcredit.studies.parity.settings import SETTINGS
+from stepcredit.studies.parity.worker import Request, row
 
 SMALL = ModelSettings(
     hidden_size=64, layers=2, intermediate_size=64, attention_heads=2, key_value_heads=1, head_dim=32, max_positions=512
@@ -95,6 +97,18 @@ def test_a_setting_that_ends_its_process_is_broken_and_the_rest_goes_on(tmp_path
         "raw_t1.0": "exact",
     }
     assert "status 139: Segmentation fault" in rows["kv_nvfp4"]["note"]
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(EngineRefusedError, "refused"), (ValueError, "broken")])
+def test_only_an_engine_that_does_not_start_counts_as_refused(error, verdict):
+    class Fails:
+        def run(self, setting):
+            raise error("no such  cache")
+
+    found = row(SETTINGS["raw_t1.0"], Fails)
+    assert found["verdict"] == verdict
+    assert "no such cache" in found["note"]
+    assert found["worst"] is None
 
 
 def test_a_worker_that_dies_before_any_setting_is_an_error(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from typing import Any
 
 from stepcredit.sampling.vllm_engine import EngineError
 from stepcredit.scoring.vllm_plugin.weights import redispatch_tied_head
-from stepcredit.studies.parity.outcome import Outcome
+from stepcredit.studies.parity.outcome import EngineRefusedError, Outcome
 from stepcredit.studies.parity.settings import EngineOptions, Procedure, Sampling, Setting, Update
 from stepcredit.studies.parity.trainer import ROWS, Sampled, Scored, Trainer
 from stepcredit.studies.parity.workload import BLOCK, LONGEST, SLOW_SHARE, Workload
@@ -46,7 +46,11 @@ class OfflineEngines:
         }
 
     def run(self, setting: Setting) -> Outcome:
-        """Sample and score one setting; whatever vLLM raises is passed on."""
+        """Sample and score one setting.
+
+        Raises:
+            EngineRefusedError: vLLM does not start with its options; whatever else it raises is passed on.
+        """
         self._use(setting.engine)
         outcome = self._procedures[setting.procedure](setting)
         forced = self._forced(setting.engine)
@@ -62,7 +66,11 @@ class OfflineEngines:
         import_vllm()
         from vllm import LLM
 
-        self._engine = LLM(**engine_arguments(self._directory, options))
+        arguments = engine_arguments(self._directory, options)
+        try:
+            self._engine = LLM(**arguments)
+        except (ValueError, NotImplementedError) as error:
+            raise EngineRefusedError(str(error)) from error
         self._options = options
 
     def _forced(self, options: EngineOptions) -> str:

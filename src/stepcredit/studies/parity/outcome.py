@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from stepcredit.studies.parity.trainer import Scored
 
 
+class EngineRefusedError(RuntimeError):
+    """vLLM does not start with a setting's options on this platform."""
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Log-probs of one setting by both sides.

@@ -21,7 +21,7 @@ from stepcredit.countdown.puzzle import Puzzle
 from stepcredit.losses.agreement import flagged, judge, measure_agreement
 from stepcredit.losses.ratios import split_ratio
 from stepcredit.settings.parity import ParityAuditSettings
-from stepcredit.studies.parity.outcome import Outcome
+from stepcredit.studies.parity.outcome import EngineRefusedError, Outcome
 from stepcredit.studies.parity.settings import SETTINGS, Setting, on_platform
 
 
@@ -81,7 +81,7 @@ def row(setting: Setting, runner: Callable[[], Runner]) -> dict[str, Any]:
     """Measure one setting; what the engine refuses is a row without numbers."""
     try:
         outcome = runner().run(setting)
-    except (ValueError, NotImplementedError) as error:
+    except EngineRefusedError as error:
         return empty_row(setting, "refused", " ".join(str(error).split())[:200])
     except Exception as error:
         return empty_row(setting, "broken", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
