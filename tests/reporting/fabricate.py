@@ -23,21 +23,12 @@ PUBLISHED = Path(__file__).parents[2] / "config" / "published.yaml"
 
 HOSTILE = "Try 3 + 4 = 7 .\n\n<script>alert('x')</script> & \"quoted\"</reasoning>\n<solution>3 + 4</solution>"
 
+SHAPED: dict[str, Any] = {"credit": "contrastive_potential", "shaping": {}}
 CONFIG: dict[str, Any] = {
     "arms": {
         "baseline": {"label": "Baseline", "credit": "group_advantage"},
-        "frozen": {
-            "label": "Frozen scorer",
-            "credit": "contrastive_potential",
-            "scorer": {"model": "frozen"},
-            "shaping": {},
-        },
-        "moving": {
-            "label": "Moving scorer",
-            "credit": "contrastive_potential",
-            "scorer": {"model": "moving"},
-            "shaping": {},
-        },
+        "frozen": SHAPED | {"label": "Frozen scorer", "scorer": {"model": "frozen"}},
+        "moving": SHAPED | {"label": "Moving scorer", "scorer": {"model": "moving"}},
         "no_guard": {
             "label": "No guard",
             "credit": "contrastive_potential",
@@ -328,6 +319,7 @@ def _measured(model: str, scorer: str, repetition: int, seconds: float, tokens: 
         "bytes": 50_000 * requests if scorer == "naive" else 10_000 * requests,
         "tokens_computed": tokens,
         "tokens_minimum": 5_000,
+        "tokens_minimum_blocks": 9_000,
         "tokens_cached": 50_000 - tokens if scorer in ("cached", "engine") else 0,
         "scores": scores.tolist(),
     }

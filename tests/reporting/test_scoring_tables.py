@@ -75,12 +75,16 @@ def test_each_scorer_is_limited_by_what_takes_most_of_its_time():
         "cached": {"wall_s": 2.0, "tokens_computed": 10_000, "requests": 1, "bytes": 9e3},
         "tree": {"wall_s": 3.0, "tokens_computed": 5_000, "requests": 0, "bytes": 0},
     }
-    rows = {name: row | {"scorer": name, "tokens_minimum": 5_000} for name, row in rows.items()}
+    rows = {
+        name: row | {"scorer": name, "tokens_minimum": 5_000, "tokens_minimum_blocks": 9_000}
+        for name, row in rows.items()
+    }
     cost = server_cost(rows, 200)
     assert sum(parts(rows["naive"], cost, 200).values()) == pytest.approx(40)
     assert "an HTTP request and an answer for each scoring (300, 5.0 MB): 82 %" in limit(rows["naive"], cost, 200)
     assert "prefixes that are computed again: 75 %" in limit(rows["batched"], cost, 200)
     assert "the engine's work for each scoring, whatever its length: 50 %" in limit(rows["cached"], cost, 200)
+    assert "(no cache of whole blocks gets below 1.80\u00a0×)" in limit(rows["cached"], cost, 200)
     assert "dense attention, not the tokens themselves: 83 %" in limit(rows["tree"], cost, 200)
     assert "cannot be told" in limit(rows["tree"], None, 200)
 

@@ -44,7 +44,7 @@ def test_the_columns_that_others_rely_on_are_there_in_order(finished_run):
     assert header("training") == ["arm", "step", "metric", "mean", "low", "high", "seeds"]
     assert header("scoring") == [
         *["model", "scorer", "wall_s", "requests", "bytes"],
-        *["tokens_computed", "tokens_minimum", "tokens_cached", "max_abs_difference"],
+        *["tokens_computed", "tokens_minimum", "tokens_minimum_blocks", "tokens_cached", "max_abs_difference"],
     ]
 
 

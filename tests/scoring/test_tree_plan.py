@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcredit.scoring.scorer import Scoring, ScoringRequest, deduplicate, minimum_tokens
+from stepcredit.scoring.scorer import Scoring, ScoringRequest, deduplicate, minimum_by_blocks, minimum_tokens
 from stepcredit.scoring.tree_plan import AnswerTree, Plan
 from stepcredit.scoring.trie import ROOT, Trie
 
@@ -54,6 +54,16 @@ def test_the_same_tokens_with_another_start_are_another_scoring() -> None:
     requests = [ScoringRequest((5,), (1,), (1, 2), ((3,),)), ScoringRequest((5,), (1,), (1,), ((2, 3),))]
     assert len(deduplicate(requests)[0]) == Plan(requests).unique == 2
     assert minimum_tokens(requests) == 3
+
+
+def test_a_cache_of_whole_blocks_computes_the_last_block_before_a_span_again():
+    # inputs 1 2 3 4 5 9 | 6 and the same again with 7: blocks of two before the first prediction, row 5: 1 2, 3 4
+    request = ScoringRequest(trunk=(1, 2, 3, 4, 5), boundaries=(5,), template=(9,), answers=((6, 8), (7, 8)))
+    assert minimum_tokens([request]) == 8
+    assert minimum_by_blocks([request], 2) == 7 + (7 - 4)
+    assert minimum_by_blocks([request], 4) == 7 + (7 - 4)
+    assert minimum_by_blocks([request], 6) == 7 + 7  # a block that ends with row 5 would take the prediction with it
+    assert minimum_by_blocks([request, request], 2) == 7 + (7 - 4)  # asked twice, computed once
 
 
 @pytest.mark.parametrize(

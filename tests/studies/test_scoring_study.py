@@ -159,6 +159,7 @@ def test_every_scorer_is_measured_in_turn_and_agrees_with_plain_forwards(checkpo
     assert by_name["naive"]["tokens_computed"] == sum(lengths)
     assert by_name["naive"]["requests"] == len(plain)
     assert by_name["batched"]["requests"] == by_name["cached"]["requests"] == 1
+    assert by_name["cached"]["tokens_computed"] == by_name["cached"]["tokens_minimum_blocks"]
     assert by_name["engine"]["tokens_cached"] > 0
     assert by_name["tree"]["tokens_computed"] == by_name["tree"]["tokens_minimum"]
     assert benchmark("run", checkpoint, [], JOB) == []

@@ -165,6 +165,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
         "bytes": "int64",
         "tokens_computed": "int64",
         "tokens_minimum": "int64",
+        "tokens_minimum_blocks": "int64",
         "tokens_cached": "int64",
         "scores": "list<double>",
     },

@@ -66,6 +66,9 @@ def limit(row: Row, cost: ServerCost | None, scorings: int) -> str:
     """One sentence: what takes most of a scorer's time."""
     ratio = row["tokens_computed"] / row["tokens_minimum"]
     head = f"{number(row['wall_s'], 'seconds')}, {number(ratio, 'ratio')} the minimum of tokens"
+    if row["scorer"] == "cached":
+        least = row["tokens_minimum_blocks"] / row["tokens_minimum"]
+        head += f" (no cache of whole blocks gets below {number(least, 'ratio')})"
     if cost is None:
         return f"{head}; what limits it cannot be told, as caching saved no time here."
     seconds = parts(row, cost, scorings)

@@ -7,6 +7,7 @@ business; what it spent is in its `ScoringCost`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -128,3 +129,22 @@ def minimum_tokens(requests: Sequence[ScoringRequest]) -> int:
     for scoring in deduplicate(requests)[0]:
         trie.insert(scoring.tokens[:-1])
     return len(trie)
+
+
+def minimum_by_blocks(requests: Sequence[ScoringRequest], block: int) -> int:
+    """Tokens that a prefix cache of whole blocks has to compute, from empty: the least that `cached` can reach.
+
+    A scoring takes from it whole blocks of `block` tokens that end before its span's first prediction, where a
+    scoring before it has computed them.
+    """
+    trie = Trie()
+    filled: set[int] = set()
+    computed = 0
+    for scoring in deduplicate(requests)[0]:
+        path = trie.insert(scoring.tokens[:-1])
+        blocks = path[block - 1 :: block]
+        usable = blocks[: (scoring.start - 1) // block]
+        hits = sum(1 for _ in itertools.takewhile(filled.__contains__, usable))
+        computed += len(path) - block * hits
+        filled.update(blocks)
+    return computed

@@ -17,7 +17,7 @@ from stepcredit.reporting.tables.timing import PHASES
 
 MODELS = ("run", "large")
 PLAIN = "plain"
-COSTS = ["wall_s", "requests", "bytes", "tokens_computed", "tokens_minimum", "tokens_cached"]
+COSTS = ["wall_s", "requests", "bytes", "tokens_computed", "tokens_minimum", "tokens_minimum_blocks", "tokens_cached"]
 SCORING = ["model", "scorer", *COSTS, "max_abs_difference"]
 REPETITIONS = ["model", "scorer", "scorings", "unique", "repetitions", "wall_low", "wall_high"]
 AGREEMENT = ["model", "first", "second", "pairs", "max_abs_difference"]

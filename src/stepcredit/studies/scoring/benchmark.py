@@ -17,7 +17,7 @@ from stepcredit.modeling.model import load_model
 from stepcredit.sampling.vllm_engine import VLLMSampler
 from stepcredit.scoring.engine import EngineScorer
 from stepcredit.scoring.http import http_scorer
-from stepcredit.scoring.scorer import Scorer, ScoringCost, ScoringRequest, minimum_tokens
+from stepcredit.scoring.scorer import Scorer, ScoringCost, ScoringRequest, minimum_by_blocks, minimum_tokens
 from stepcredit.scoring.server import ScorerServer
 from stepcredit.scoring.tree import TreeScorer
 from stepcredit.settings.sampler import SamplerSettings
@@ -38,11 +38,14 @@ SCHEMA = pa.schema(
         "bytes": pa.int64(),
         "tokens_computed": pa.int64(),
         "tokens_minimum": pa.int64(),
+        "tokens_minimum_blocks": pa.int64(),
         "tokens_cached": pa.int64(),
         "scores": pa.list_(pa.float64()),
     }
 )
-"""One row a scorer and repetition; `plain` is the forward pass that the others are held against."""
+"""One row a scorer and repetition; `plain` is the forward pass that the others are held against.
+
+`tokens_minimum_blocks` is the minimum of a scorer that takes prefixes from a cache of the server's blocks."""
 
 Row = dict[str, Any]
 Score = Callable[[Sequence[ScoringRequest]], tuple[Any, ScoringCost]]
@@ -69,7 +72,8 @@ def benchmark(model: str, directory: Path, requests: Sequence[ScoringRequest], j
     if not requests:
         return []
     policy = load_model(directory).eval()
-    rows = [_row(model, PLAIN, 0, *_timed(lambda: (plain_scores(policy, requests), _plain_cost(requests))))]
+    shared = {"model": model, "tokens_minimum_blocks": minimum_by_blocks(requests, job.sampler.block_size)}
+    rows = [_row(shared, PLAIN, 0, *_timed(lambda: (plain_scores(policy, requests), _plain_cost(requests))))]
     with _contenders(directory, requests, job.sampler, TreeScorer(policy)) as contenders:
         for contender in contenders:
             contender.score([replace(requests[0], boundaries=requests[0].boundaries[:1])])  # the first use is slow
@@ -80,7 +84,7 @@ def benchmark(model: str, directory: Path, requests: Sequence[ScoringRequest], j
                     contender.prepare()
                     seconds, scored = _timed(lambda score=contender.score: score(requests))  # type: ignore[misc]
                     spent[contender.name] += seconds
-                    rows.append(_row(model, contender.name, repetition, seconds, scored))
+                    rows.append(_row(shared, contender.name, repetition, seconds, scored))
     return rows
 
 
@@ -146,10 +150,10 @@ def _plain_cost(requests: Sequence[ScoringRequest]) -> ScoringCost:
     )
 
 
-def _row(model: str, scorer: str, repetition: int, seconds: float, scored: tuple[Any, ScoringCost]) -> Row:
+def _row(shared: Row, scorer: str, repetition: int, seconds: float, scored: tuple[Any, ScoringCost]) -> Row:
     scores, cost = scored
     return {
-        "model": model,
+        **shared,
         "scorer": scorer,
         "repetition": repetition,
         "wall_s": seconds,
