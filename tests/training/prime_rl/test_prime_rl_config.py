@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from stepcredit.config_files import ConfigError, load_config
 from stepcredit.training.prime_rl.config import RunPlace, rl_configuration, sft_configuration, write_toml
 from stepcredit.training.prime_rl.keys import UnknownKeyError, check_keys, flatten
 from stepcredit.training.prime_rl.launcher import our_command
+from stepcredit.training.prime_rl.run import _is_free, free_ports
 
 ROOT = Path(__file__).parents[3]
 PLACE = RunPlace(Path("runs"), "run", Path("model"), Path("data"), port=9000)
@@ -99,6 +101,14 @@ def test_only_the_orchestrators_command_is_ours():
         "@",
         "x",
     ]
+
+
+def test_ports_are_none_that_an_outgoing_connection_is_given():
+    first = free_ports()
+    assert first + 2 < 32_768
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first + 1))
+        assert not _is_free(first + 1)
 
 
 def test_prime_rl_itself_accepts_every_file(tmp_path):
