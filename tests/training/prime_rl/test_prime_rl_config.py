@@ -1,7 +1,4 @@
-import os
 import socket
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,7 +13,6 @@ from stepcredit.training.prime_rl.run import _is_free, free_ports
 
 ROOT = Path(__file__).parents[3]
 PLACE = RunPlace(Path("runs"), "run", Path("model"), Path("data"), port=9000)
-INTERPRETER = "STEPCREDIT_PRIME_RL_PYTHON"
 
 
 def paper(**overrides):
@@ -109,17 +105,3 @@ def test_ports_are_none_that_an_outgoing_connection_is_given():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", first + 1))
         assert not _is_free(first + 1)
-
-
-def test_prime_rl_itself_accepts_every_file(tmp_path):
-    python = os.environ.get(INTERPRETER)
-    if not python:
-        pytest.skip(f"{INTERPRETER} names no Python with prime-rl (docs/howto/prime-rl.md)")
-    command = [sys.executable, "-m", "stepcredit.cli", "prime-rl", "--configfile", str(ROOT / "config" / "paper.yaml")]
-    subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, check=True)
-    done = subprocess.run(
-        [python, str(Path(__file__).parent / "real_prime_rl.py"), str(tmp_path)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert '"contrastive_potential"' in done.stdout
-    assert '"CountdownConfig"' in done.stdout
