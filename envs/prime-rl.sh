@@ -11,7 +11,8 @@ SOURCE="$TARGET-source"
 [ -d "$SOURCE" ] || git clone https://github.com/PrimeIntellect-ai/prime-rl "$SOURCE"
 cd "$SOURCE"
 git checkout --quiet "$COMMIT"
-git submodule update --init --recursive
+# It names some over SSH, which asks for a key.
+git -c url.https://github.com/.insteadOf=git@github.com: submodule update --init --recursive
 UV_PROJECT_ENVIRONMENT="$TARGET" uv sync --locked --python 3.12 --extra flash-attn
 uv pip install --python "$TARGET/bin/python" --no-deps "$ROOT"
 uv pip install --python "$TARGET/bin/python" tomlkit

@@ -1,6 +1,4 @@
-import os
-import subprocess
-import sys
+import socket
 import tomllib
 from pathlib import Path
 
@@ -11,10 +9,10 @@ from stepcredit.config_files import ConfigError, load_config
 from stepcredit.training.prime_rl.config import RunPlace, rl_configuration, sft_configuration, write_toml
 from stepcredit.training.prime_rl.keys import UnknownKeyError, check_keys, flatten
 from stepcredit.training.prime_rl.launcher import our_command
+from stepcredit.training.prime_rl.run import _is_free, free_ports
 
 ROOT = Path(__file__).parents[3]
 PLACE = RunPlace(Path("runs"), "run", Path("model"), Path("data"), port=9000)
-INTERPRETER = "STEPCREDIT_PRIME_RL_PYTHON"
 
 
 def paper(**overrides):
@@ -101,15 +99,9 @@ def test_only_the_orchestrators_command_is_ours():
     ]
 
 
-def test_prime_rl_itself_accepts_every_file(tmp_path):
-    python = os.environ.get(INTERPRETER)
-    if not python:
-        pytest.skip(f"{INTERPRETER} names no Python with prime-rl (docs/howto/prime-rl.md)")
-    command = [sys.executable, "-m", "stepcredit.cli", "prime-rl", "--configfile", str(ROOT / "config" / "paper.yaml")]
-    subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, check=True)
-    done = subprocess.run(
-        [python, str(Path(__file__).parent / "real_prime_rl.py"), str(tmp_path)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert '"contrastive_potential"' in done.stdout
-    assert '"CountdownConfig"' in done.stdout
+def test_ports_are_none_that_an_outgoing_connection_is_given():
+    first = free_ports()
+    assert first + 2 < 32_768
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first + 1))
+        assert not _is_free(first + 1)

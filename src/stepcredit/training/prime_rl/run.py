@@ -7,6 +7,7 @@ the GPU of prime-rl's inference server, whose memory the two share.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -40,6 +41,7 @@ ENVIRONMENT = "STEPCREDIT_PRIME_RL"
 DEFAULT_ENVIRONMENT = Path(".venv-prime-rl")
 _LAUNCHER = "stepcredit.training.prime_rl.launcher"
 _PORTS = 3
+_PORT_RANGE = range(15_000, 30_000)
 _SCORER_MEMORY = "0.25"
 
 
@@ -96,7 +98,7 @@ def run_rl(job: PrimeRLJob, seed: int, learning_rate: float, inputs: RLInputs, s
         ServerError: the frozen scorer's server did not start.
     """
     programs = environment_directory()
-    place = replace(_place(state, "rl", inputs.model, inputs.puzzles), port=_free_ports())
+    place = replace(_place(state, "rl", inputs.model, inputs.puzzles), port=free_ports())
     write_toml(rl_configuration(job, seed, learning_rate, place), state / "rl.toml")
     with ExitStack() as stack:
         keys = stack.enter_context(_frozen_scorer(job, inputs.model, place))
@@ -157,17 +159,25 @@ def _start(command: list[str], programs: Path, keys: dict[str, str] | None = Non
         )
 
 
-def _free_ports() -> int:
-    """The first of some consecutive ports that are free now."""
-    for _ in range(100):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            first = int(probe.getsockname()[1])
-        if first + _PORTS < 65_536 and all(_is_free(first + offset) for offset in range(1, _PORTS)):
+def free_ports() -> int:
+    """The first of some consecutive ports that are free now.
+
+    They lie below those that systems give to outgoing connections: a client that polls for a server which does not
+    listen yet can be given the very port that it polls, and the server then cannot have it.
+
+    Raises:
+        UserError: none were found.
+    """
+    for first in random.SystemRandom().sample(_PORT_RANGE, 100):
+        if all(_is_free(first + offset) for offset in range(_PORTS)):
             return first
     raise UserError("no three consecutive free ports were found on this machine")
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
