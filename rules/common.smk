@@ -74,7 +74,7 @@ def source_file(path):
 
 
 # With `--sdm conda`: what the post-deploy script of an environment, which is a copy elsewhere, hands over to.
-os.environ["STEPCREDIT_INSTALL"] = os.path.abspath(source_file("../envs/install.sh"))
+os.environ.update(STEPCREDIT_INSTALL=os.path.abspath(source_file("../envs/install.sh")))
 
 
 # The settings of each stage, as JSON. Functions, because Snakemake takes the braces of a plain string for wildcards.

@@ -1,7 +1,7 @@
-"""What a Kubernetes does for Snakemake, on loopback: it takes secrets and jobs, and runs each job in an empty directory.
+"""What Kubernetes does for Snakemake, on loopback: it takes secrets and jobs, and runs each job in an empty directory.
 
-No cluster: nothing is scheduled, isolated or pulled, and what a real API server would refuse goes through. A job sees no
-file of the one that submitted it, though, so what it reads it has to have fetched from the bucket.
+No cluster: nothing is scheduled, isolated or pulled, and what a real API server would refuse goes through. A job sees
+no file of the one that submitted it, though, so what it reads it has to have fetched from the bucket.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ from typing import Any
 PLUGINS = ("snakemake_executor_plugin_kubernetes", "snakemake_storage_plugin_s3")
 STORE = "moto_server"
 KUBECONFIG = """\
-{{apiVersion: v1, kind: Config, current-context: here, users: [{{name: me, user: {{}}}}],
- clusters: [{{name: here, cluster: {{server: "{url}"}}}}], contexts: [{{name: here, context: {{cluster: here, user: me}}}}]}}
+apiVersion: v1
+kind: Config
+current-context: here
+clusters: [{{name: here, cluster: {{server: "{url}"}}}}]
+users: [{{name: me, user: {{}}}}]
+contexts: [{{name: here, context: {{cluster: here, user: me}}}}]
 """
 
 

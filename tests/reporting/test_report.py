@@ -189,12 +189,8 @@ def test_the_commands_make_the_same_report(raw_run, tmp_path, monkeypatch):
         ["figures", "--tables", tables, "--out-dir", str(root / "figures"), *published],
         [
             "report",
-            "--config",
-            str(root / "config.yaml"),
-            "--results",
-            str(root),
-            "--out",
-            str(root / "r.html"),
+            *["--settings", config.canonical_json(), "--results", str(root)],
+            *["--out", str(root / "r.html")],
         ],
     ):
         result = CliRunner().invoke(commands, arguments)

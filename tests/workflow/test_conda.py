@@ -31,8 +31,9 @@ printf '%s: ' "$PWD" >> {base}/installed
 echo "$*" >> {base}/installed
 for last; do true; done
 if [ "$last" = . ]; then
-    printf '#!/bin/bash\\necho "$0" >> {base}/used\\nexec {python} -m stepcredit.cli "$@"\\n' > "$CONDA_PREFIX/bin/stepcredit"
-    chmod +x "$CONDA_PREFIX/bin/stepcredit"
+    command="$CONDA_PREFIX/bin/stepcredit"
+    printf '#!/bin/bash\\necho "$0" >> {base}/used\\nexec {python} -m stepcredit.cli "$@"\\n' > "$command"
+    chmod +x "$command"
 fi
 """
 
