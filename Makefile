@@ -3,22 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PIP := $(BIN)/pip --disable-pip-version-check install --quiet --no-deps
-TORCH := 2.13.0
 SPHINX := $(BIN)/sphinx-build -W --keep-going --quiet -c docs .
 
 .PHONY: setup report smoke test lint docs linkcheck format rulegraph lock clean
 
 setup: $(READY)
 
-# torch for the CPU is not a package that every index has. First pip as it is configured (a mirror, wheels on disk), then
-# uv, which knows where the CPU builds are.
-$(READY): envs/cpu.lock pyproject.toml
+$(READY): envs/cpu.lock envs/install.sh pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stepcredit needs Python 3.11 or newer: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --require-hashes -r envs/cpu.lock
-	$(PIP) 'torch==$(TORCH)+cpu' 2>/dev/null || { $(PIP) uv && $(BIN)/uv pip install --python $(BIN)/python --no-deps --torch-backend cpu torch==$(TORCH); }
-	$(PIP) --no-build-isolation -e .
+	PATH="$(abspath $(BIN)):$$PATH" sh envs/install.sh
 	touch $@
 
 report: setup
@@ -61,6 +55,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	  $(foreach package,torch torchvision torchaudio torchcodec triton,--no-emit-package $(package)) \
 	  envs/cpu.in --output-file envs/cpu.lock
+	sed -i "s/cpu.lock: .*/cpu.lock: $$(sha256sum envs/cpu.lock | cut -c1-16)/" envs/*.post-deploy.sh
 
 clean:
 	rm -rf results/[!R]* .snakemake

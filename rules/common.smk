@@ -53,6 +53,10 @@ TRAIN_SFT, TRAIN_RL = (
     ("train-sft-prime", "train-rl-prime") if PRIME_RL else ("train-sft", "train-rl")
 )
 TRAINING_GPUS = 2 if PRIME_RL else GPU
+# A model: what the trainer writes, in full, because a job on another machine is given only what is declared.
+MODEL_FILES = ["model.safetensors", "config.json", "tokenizer.json"] + (
+    [] if PRIME_RL else ["generation_config.json", "tokenizer_config.json"]
+)
 STABILITY_RUNS = jobs.stability_runs(CONFIG.stability)
 
 
@@ -67,6 +71,10 @@ def source_file(path):
         return copy
     inside = Path(original).is_relative_to(Path.cwd())
     return os.path.relpath(original) if inside else original
+
+
+# With `--sdm conda`: what the post-deploy script of an environment, which is a copy elsewhere, hands over to.
+os.environ.update(STEPCREDIT_INSTALL=os.path.abspath(source_file("../envs/install.sh")))
 
 
 # The settings of each stage, as JSON. Functions, because Snakemake takes the braces of a plain string for wildcards.
@@ -150,14 +158,16 @@ def random_model_job(wildcards):
 
 
 def audited_model(wildcards):
-    """The SFT checkpoint, the baseline at its last step (first seed), or random weights."""
+    """Files of the SFT checkpoint, the baseline at its last step (first seed), or random weights."""
     last = (
         f"rl/{CONFIG.baseline}/seed{CONFIG.seeds[0]}/checkpoints/step{STEPS[-1]}"
         if STEPS
         else "sft/model"
     )
     directory = {"sft": "sft/model", "rl": last, "random": "parity/random_model"}
-    return f"{CONFIG.outdir}/{directory[wildcards.model]}/model.safetensors"
+    return [
+        f"{CONFIG.outdir}/{directory[wildcards.model]}/{file}" for file in MODEL_FILES
+    ]
 
 
 def signal_job(wildcards):
@@ -178,10 +188,6 @@ def whole_config(wildcards):
 
 def results_directory(wildcards):
     return CONFIG.outdir
-
-
-def tables_directory(wildcards):
-    return f"{CONFIG.outdir}/tables"
 
 
 def write_config():

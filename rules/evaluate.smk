@@ -1,7 +1,9 @@
 rule evaluate:
     """Rollouts of one checkpoint on the held-out puzzles."""
     input:
-        model="<results>/rl/{arm}/seed{seed}/checkpoints/step{step}/model.safetensors",
+        model=multiext(
+            "<results>/rl/{arm}/seed{seed}/checkpoints/step{step}/", *MODEL_FILES
+        ),
         puzzles=rules.split_puzzles.output.heldout,
     output:
         rollouts="<results>/eval/{arm}/seed{seed}/step{step}.parquet",
@@ -21,13 +23,13 @@ rule evaluate:
         settings=evaluation_job,
         code=stage_digest("evaluate"),
     shell:
-        "stepcredit evaluate --settings {params.settings:q} --model {input.model} --puzzles {input.puzzles}"
+        "stepcredit evaluate --settings {params.settings:q} --model {input.model[0]} --puzzles {input.puzzles}"
         " --out {output.rollouts} --manifest {output.manifest} > {log} 2>&1"
 
 
 use rule evaluate as evaluate_sft with:
     input:
-        model=rules.train_sft.output.model[0],
+        model=rules.train_sft.output.model,
         puzzles=rules.split_puzzles.output.heldout,
     output:
         rollouts="<results>/eval/sft/step0.parquet",

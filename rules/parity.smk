@@ -1,7 +1,7 @@
 rule make_random_model:
     """Random weights in the shape that the audit asks for."""
     output:
-        model="<results>/parity/random_model/model.safetensors",
+        model=multiext("<results>/parity/random_model/", *MODEL_FILES),
         manifest="<results>/parity/random_model/manifest.json",
     log:
         "<logs>/parity/random_model.log",
@@ -16,7 +16,7 @@ rule make_random_model:
     params:
         settings=random_model_job,
         code=stage_digest("random-model"),
-        directory=subpath(output.model, parent=True),
+        directory=subpath(output.manifest, parent=True),
     shell:
         "stepcredit random-model --settings {params.settings:q} --out-dir {params.directory} > {log} 2>&1"
 
@@ -45,7 +45,7 @@ rule audit_parity:
         settings=parity_job,
         code=stage_digest("parity"),
     shell:
-        "stepcredit parity --model {input.model} --puzzles {input.puzzles} --settings {params.settings:q}"
+        "stepcredit parity --model {input.model[0]} --puzzles {input.puzzles} --settings {params.settings:q}"
         " --workers {threads} --out {output.rows} --manifest {output.manifest} > {log} 2>&1"
 
 
@@ -59,7 +59,10 @@ rule ablate_parity:
         metrics="<results>/parity/ablation/{run}/metrics.parquet",
         timings="<results>/parity/ablation/{run}/timings.parquet",
         rollouts="<results>/parity/ablation/{run}/rollouts.parquet",
-        model=f"<results>/parity/ablation/{{run}}/checkpoints/step{CONFIG.parity.ablation.steps}/model.safetensors",
+        model=multiext(
+            f"<results>/parity/ablation/{{run}}/checkpoints/step{CONFIG.parity.ablation.steps}/",
+            *MODEL_FILES,
+        ),
         manifest="<results>/parity/ablation/{run}/manifest.json",
     log:
         "<logs>/parity/ablation/{run}.log",

@@ -1,3 +1,46 @@
+# Whatever stage a report tells of leaves one, and a job on another machine is given only what is declared.
+MANIFESTS = [
+    *[f"data/{stage}.manifest.json" for stage in ("raw", "clean")],
+    "data/splits/manifest.json",
+    "sft/manifest.json",
+    *[
+        f"sweep/lr{rate}/{kind}manifest.json"
+        for rate in RATES
+        for kind in ("", "validation.")
+    ],
+    "sweep/manifest.json",
+    *[f"rl/{arm}/seed{seed}/manifest.json" for arm, seed in RUNS],
+    "eval/sft/step0.manifest.json",
+    *[
+        f"eval/{arm}/seed{seed}/step{step}.manifest.json"
+        for arm, seed in RUNS
+        for step in CONFIG.steps_of(arm)
+    ],
+    "signal/sft/step0.manifest.json",
+    *[
+        f"signal/{arm}/seed{CONFIG.seeds[0]}/step{STEPS[-1]}.manifest.json"
+        for arm in CONFIG.signal.arms
+    ],
+    *[f"stability/{study}/manifest.json" for study in ("drift", "cost", "fingerprint")],
+    *[
+        f"stability/runs/{mismatch}/{method}/{rewards}/seed{seed}/manifest.json"
+        for mismatch, method, rewards in STABILITY_RUNS
+        for seed in CONFIG.stability.seeds
+    ],
+    *[f"parity/{model}.manifest.json" for model in CONFIG.parity.models],
+    *(
+        ["parity/random_model/manifest.json"]
+        if "random" in CONFIG.parity.models
+        else []
+    ),
+    *[f"parity/ablation/{run}/manifest.json" for run in CONFIG.parity.ablation.runs],
+    *[f"scoring/{study}.manifest.json" for study in ("run", "large", "steps")],
+    "tables/manifest.json",
+    "claims.manifest.json",
+    "figures/manifest.json",
+]
+
+
 rule tables:
     """Every number of the report, as CSV."""
     input:
@@ -79,7 +122,7 @@ rule tables:
     params:
         settings=tables_settings,
         code=stage_digest("tables"),
-        results=results_directory,
+        results=subpath(output.manifest, ancestor=2),
         directory=subpath(output.manifest, parent=True),
     shell:
         "stepcredit tables --results {params.results} --settings {params.settings:q}"
@@ -90,7 +133,7 @@ rule claims:
     """Each claim of the write-ups, judged by a stated rule from the tables."""
     input:
         tables=rules.tables.output.tables,
-        published=source_file("../config/published.yaml"),
+        published=local(source_file("../config/published.yaml")),
     output:
         claims=report(
             "<results>/claims.json",
@@ -110,9 +153,9 @@ rule claims:
         runtime="5m",
     params:
         code=stage_digest("claims"),
-        tables=tables_directory,
+        results=subpath(output.claims, parent=True),
     shell:
-        "stepcredit claims --tables {params.tables} --published {input.published}"
+        "stepcredit claims --tables {params.results}/tables --published {input.published}"
         " --out {output.claims} > {log} 2>&1"
 
 
@@ -120,7 +163,7 @@ rule figures:
     """Every figure, as SVG."""
     input:
         tables=rules.tables.output.tables,
-        published=source_file("../config/published.yaml"),
+        published=local(source_file("../config/published.yaml")),
     output:
         figures=[
             report(
@@ -144,10 +187,10 @@ rule figures:
         runtime="10m",
     params:
         code=stage_digest("figures"),
-        tables=tables_directory,
+        results=subpath(output.manifest, ancestor=2),
         directory=subpath(output.manifest, parent=True),
     shell:
-        "stepcredit figures --tables {params.tables} --published {input.published}"
+        "stepcredit figures --tables {params.results}/tables --published {input.published}"
         " --out-dir {params.directory} > {log} 2>&1"
 
 
@@ -161,6 +204,7 @@ rule report:
         rollouts=[
             f"<results>/rl/{arm}/seed{seed}/rollouts.parquet" for arm, seed in RUNS
         ],
+        manifests=[f"<results>/{manifest}" for manifest in MANIFESTS],
     output:
         page=report(
             "<results>/report.html",
@@ -179,11 +223,11 @@ rule report:
         mem_mb=2000,
         runtime="10m",
     params:
-        config=whole_config,
+        settings=whole_config,
         code=stage_digest("report"),
-        results=results_directory,
+        results=subpath(output.page, parent=True),
     shell:
-        "stepcredit report --config {params.results}/config.yaml --results {params.results}"
+        "stepcredit report --settings {params.settings:q} --results {params.results}"
         " --out {output.page} > {log} 2>&1"
 
 
@@ -205,7 +249,10 @@ rule model_cards:
                     part
                     for step in CONFIG.steps_of(arm)[-1:]
                     for part in [
-                        f"rl/{arm}/seed{seed}/checkpoints/step{step}/model.safetensors",
+                        *(
+                            f"rl/{arm}/seed{seed}/checkpoints/step{step}/{name}"
+                            for name in MODEL_FILES
+                        ),
                         f"eval/{arm}/seed{seed}/step{step}.parquet",
                     ]
                 ),
@@ -227,7 +274,7 @@ rule model_cards:
     params:
         settings=tables_settings,
         code=stage_digest("model-cards"),
-        results=results_directory,
+        results=subpath(output.manifest, parent=True),
     shell:
         "stepcredit model-cards --results {params.results} --settings {params.settings:q}"
         " --out-dir {output.models} --manifest {output.manifest} > {log} 2>&1"

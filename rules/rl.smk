@@ -7,7 +7,10 @@ rule sweep_learning_rate:
         metrics="<results>/sweep/lr{rate}/metrics.parquet",
         timings="<results>/sweep/lr{rate}/timings.parquet",
         rollouts="<results>/sweep/lr{rate}/rollouts.parquet",
-        model=f"<results>/sweep/lr{{rate}}/checkpoints/step{CONFIG.sweep.steps}/model.safetensors",
+        model=multiext(
+            f"<results>/sweep/lr{{rate}}/checkpoints/step{CONFIG.sweep.steps}/",
+            *MODEL_FILES,
+        ),
         manifest="<results>/sweep/lr{rate}/manifest.json",
     log:
         "<logs>/sweep/lr{rate}.log",
@@ -69,8 +72,9 @@ rule train_rl:
         timings="<results>/rl/{arm}/seed{seed}/timings.parquet",
         rollouts="<results>/rl/{arm}/seed{seed}/rollouts.parquet",
         models=expand(
-            "<results>/rl/{{arm}}/seed{{seed}}/checkpoints/step{step}/model.safetensors",
+            "<results>/rl/{{arm}}/seed{{seed}}/checkpoints/step{step}/{file}",
             step=STEPS,
+            file=MODEL_FILES,
         ),
         manifest="<results>/rl/{arm}/seed{seed}/manifest.json",
     log:

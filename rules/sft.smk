@@ -31,12 +31,7 @@ rule train_sft:
         pretrained=PRETRAINED,
         demonstrations=rules.split_puzzles.output.demonstrations,
     output:
-        model=multiext(
-            "<results>/sft/model/",
-            "model.safetensors",
-            "config.json",
-            "tokenizer.json",
-        ),
+        model=multiext("<results>/sft/model/", *MODEL_FILES),
         metrics="<results>/sft/metrics.parquet",
         timings="<results>/sft/timings.parquet",
         manifest="<results>/sft/manifest.json",

@@ -1,8 +1,10 @@
 rule signal:
     """The potential at boundaries of a checkpoint's rollouts, and success rates sampled from there."""
     input:
-        model="<results>/rl/{arm}/seed{seed}/checkpoints/step{step}/model.safetensors",
-        frozen=rules.train_sft.output.model[0],
+        model=multiext(
+            "<results>/rl/{arm}/seed{seed}/checkpoints/step{step}/", *MODEL_FILES
+        ),
+        frozen=rules.train_sft.output.model,
         puzzles=rules.split_puzzles.output.heldout,
     output:
         boundaries="<results>/signal/{arm}/seed{seed}/step{step}.parquet",
@@ -22,14 +24,14 @@ rule signal:
         settings=signal_job,
         code=stage_digest("signal"),
     shell:
-        "stepcredit signal --settings {params.settings:q} --model {input.model} --frozen {input.frozen}"
+        "stepcredit signal --settings {params.settings:q} --model {input.model[0]} --frozen {input.frozen[0]}"
         " --puzzles {input.puzzles} --out {output.boundaries} --manifest {output.manifest} > {log} 2>&1"
 
 
 use rule signal as signal_sft with:
     input:
-        model=rules.train_sft.output.model[0],
-        frozen=rules.train_sft.output.model[0],
+        model=rules.train_sft.output.model,
+        frozen=rules.train_sft.output.model,
         puzzles=rules.split_puzzles.output.heldout,
     output:
         boundaries="<results>/signal/sft/step0.parquet",

@@ -88,7 +88,8 @@ def build(root: Path, config: Config) -> None:
     write_tables(root, TablesSettings.from_config(config), root / "tables")
     write_claims(root / "tables", PUBLISHED, root / "claims.json")
     write_figures(root / "tables", PUBLISHED, root / "figures")
-    write_report(write_config(root / "config.yaml", config), root, root / "report.html")
+    write_config(root / "config.yaml", config)
+    write_report(config, root, root / "report.html")
 
 
 def write_config(path: Path, config: Config) -> Path:

@@ -6,6 +6,7 @@ import pytest
 from fabricate import PUBLISHED, build, fabricate, write_config
 from typer.testing import CliRunner
 
+from stepcredit.config_files import load_config
 from stepcredit.evaluation.statistics import Interval
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.manifest import read_manifest
@@ -129,7 +130,7 @@ def test_provenance_tolerates_manifests_that_hold_less(raw_run):
     assert "11 stages left a manifest" in (root / "report.html").read_text()
     (root / "sft/manifest.json").write_text("[]")
     with pytest.raises(UserError, match=r"sft/manifest\.json"):
-        write_report(root / "config.yaml", root, root / "report.html")
+        write_report(config, root, root / "report.html")
 
 
 def test_a_run_with_one_arm_and_one_seed_has_a_report(tmp_path):
@@ -158,7 +159,7 @@ def test_a_run_that_learned_nothing_says_so(raw_run):
 def test_a_page_that_is_too_large_is_refused(finished_run, tmp_path, monkeypatch):
     monkeypatch.setattr("stepcredit.reporting.report.LARGEST", 1000)
     with pytest.raises(UserError, match="more than the"):
-        write_report(finished_run / "config.yaml", finished_run, tmp_path / "report.html")
+        write_report(load_config(finished_run / "config.yaml"), finished_run, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 
@@ -188,12 +189,8 @@ def test_the_commands_make_the_same_report(raw_run, tmp_path, monkeypatch):
         ["figures", "--tables", tables, "--out-dir", str(root / "figures"), *published],
         [
             "report",
-            "--config",
-            str(root / "config.yaml"),
-            "--results",
-            str(root),
-            "--out",
-            str(root / "r.html"),
+            *["--settings", config.canonical_json(), "--results", str(root)],
+            *["--out", str(root / "r.html")],
         ],
     ):
         result = CliRunner().invoke(commands, arguments)

@@ -78,14 +78,13 @@ def figures(tables: Tables, out_dir: OutDir, published: Published = PUBLISHED) -
 
 
 @commands.command("report")
-def report(
-    config: Annotated[Path, typer.Option(help="The merged configuration as YAML.")], results: Results, out: Out
-) -> None:
+def report(results: Results, settings: Settings, out: Out) -> None:
     """Write the report: one HTML file that needs nothing else."""
-    from stepcredit.config_files import load_config
+    from stepcredit.config import Config
     from stepcredit.reporting.layout import RunLayout
     from stepcredit.reporting.report import write_report
 
+    config = Config.model_validate_json(settings)
     run = RunLayout(results)
     rollouts = sorted(results.glob("rl/*/seed*/rollouts.parquet"))
     with record(
@@ -95,7 +94,7 @@ def report(
         data=DATA["report"],
         inputs=[*_tables(run.tables), *_figures(run.figures), run.claims, run.playground, *rollouts],
         outputs=[out],
-        settings=load_config(config),
+        settings=config,
     ):
         write_report(config, results, out)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from stepcredit.config_files import load_config
+from stepcredit.config import Config
 from stepcredit.provenance.errors import UserError
 from stepcredit.provenance.files import atomic_path
 from stepcredit.reporting.blocks import Section
@@ -20,13 +20,13 @@ LARGEST = 5_000_000
 """Bytes that the page may not exceed."""
 
 
-def write_report(config: Path, results: Path, out: Path) -> None:
+def write_report(config: Config, results: Path, out: Path) -> None:
     """Build the page from the tables, claims, figures and manifests of a run.
 
     Raises:
         UserError: a file is missing or malformed, or the page would be too large to send around.
     """
-    run = Run(load_config(config), RunLayout(results), out)
+    run = Run(config, RunLayout(results), out)
     sections = [found for build in SECTIONS if (found := build(run))]
     page = render(run.config.report.title, sections, run.config.statistics.confidence, run.link(run.layout.claims))
     size = len(page.encode("utf-8"))
