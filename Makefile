@@ -23,7 +23,7 @@ smoke: setup
 	$(BIN)/snakemake --cores all --configfile config/smoke.yaml
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks docs/conf.py

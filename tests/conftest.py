@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -26,12 +28,21 @@ TOGETHER = ("workflow", "reporting")
 """Folders whose tests share one finished run: it is made once, by the process that has the folder. Longest first."""
 
 
+class ByRun(LoadFileScheduling):
+    """A module, or a folder that shares a run, stays in one process (`pytest -n 2 --dist loadfile`)."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = Path(nodeid.split("::", 1)[0])
+        return str(module.parent if module.parent.name in TOGETHER else module)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByRun:
+    return ByRun(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A module, or a folder that shares a run, stays in one process (`pytest -n 2 --dist loadgroup`)."""
+    """The folder that takes longest comes first, so that neither process waits for it at the end."""
     items.sort(key=lambda item: item.path.parent.name != TOGETHER[0])
-    for item in items:
-        folder = item.path.parent
-        item.add_marker(pytest.mark.xdist_group(str(folder if folder.name in TOGETHER else item.path)))
 
 
 @pytest.fixture(scope="session")
