@@ -1,6 +1,6 @@
 """How the scorers compare as traces get longer: the run's own model on its recorded rollouts, put one after the other.
 
-Needs a finished arm with a scorer; by hand, with nothing beside it (about two minutes a length):
+Needs a finished arm with a scorer; by hand, with nothing beside it (about a minute a length):
 
     OMP_NUM_THREADS=1 .venv/bin/python benchmarks/scoring_by_length.py --results results --trunks 64 128 256 384
 
