@@ -126,7 +126,7 @@ def test_shared_tokens_are_computed_once() -> None:
     requests = [ScoringRequest((5, 6, 7, last), (2, 3, 4), TEMPLATE, answers) for last in (8, 9)]
     _, cost = TreeScorer(qwen3()).score(requests)
     # Trunks: 5 6 7 8 9. Four distinct prefixes, each with the tree 1 2 3 10 (11 | 12): 4 is never an input.
-    assert cost.tokens_computed == cost.tokens_minimum == 5 + 4 * 6
+    assert cost.tokens_computed == minimum_tokens(requests) == 5 + 4 * 6
     assert cost.scorings == 2 * 3 * 3
     assert cost.scorings_unique == 4 * 3
     assert (cost.requests, cost.bytes, cost.tokens_cached) == (0, 0, 0)
@@ -137,7 +137,6 @@ def test_a_group_is_computed_without_waste_and_its_chunks_nearly_so() -> None:
     minimum = minimum_tokens(requests)
     whole = TreeScorer(qwen3(), 100_000).score(requests)[1]
     split = TreeScorer(qwen3(), 300).score(requests)[1]
-    assert whole.tokens_minimum == split.tokens_minimum == minimum
     assert whole.tokens_computed == minimum
     assert minimum < split.tokens_computed < 1.05 * minimum
 
@@ -145,7 +144,7 @@ def test_a_group_is_computed_without_waste_and_its_chunks_nearly_so() -> None:
 def test_groups_of_the_default_size_cost_at_most_a_twentieth_more_than_the_minimum() -> None:
     requests = mixed_requests(groups=8, rollouts=8)
     _, cost = TreeScorer(qwen3(), 1000).score(requests)
-    assert cost.tokens_computed <= 1.05 * cost.tokens_minimum
+    assert cost.tokens_computed <= 1.05 * minimum_tokens(requests)
 
 
 def test_a_prefix_without_any_token_is_scored() -> None:
@@ -196,6 +195,32 @@ def test_large_vocabularies_are_unembedded_in_parts(monkeypatch: pytest.MonkeyPa
     scores, _ = TreeScorer(qwen3()).score(requests)
     for found, wanted in zip(scores, expected(qwen3(), requests), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
+
+
+def test_sequences_longer_than_one_block_of_rows_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepcredit.scoring.tree_chunk.ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr("stepcredit.scoring.row_wise.ROWS_AT_ONCE", 16)
+    requests = mixed_requests(groups=2, rollouts=4)
+    scores, _ = TreeScorer(qwen3()).score(requests)
+    for found, wanted in zip(scores, expected(qwen3(), requests), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
+
+
+def test_the_last_layer_attends_only_from_branches_and_is_given_back() -> None:
+    """By hand: the trunk 5 6 7 8 and two branches of four tokens; every other layer attends from all twelve rows."""
+    model = qwen3()
+    layers, attended = model.base_model.layers, []
+    handles = [
+        layer.self_attn.o_proj.register_forward_hook(
+            lambda _, inputs, __: attended.append(inputs[0][0].any(-1).tolist())
+        )
+        for layer in layers
+    ]
+    TreeScorer(model).score([ScoringRequest((5, 6, 7, 8), (3, 4), TEMPLATE, ((10, 11), (12,)))])
+    for handle in handles:
+        handle.remove()
+    assert attended == [*[[True] * 12] * (len(layers) - 1), [False] * 4 + [True] * 8]
+    assert not any("forward" in vars(module) for module in model.modules())
 
 
 def test_the_last_mlp_sees_only_rows_that_predict_and_is_given_back() -> None:

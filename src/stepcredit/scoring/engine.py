@@ -17,7 +17,6 @@ from stepcredit.scoring.scorer import (
     ScoringCost,
     ScoringRequest,
     deduplicate,
-    minimum_tokens,
 )
 from stepcredit.scoring.vllm_plugin.engine import install
 from stepcredit.scoring.vllm_plugin.probe import WITHOUT_PLUGIN, check_configuration, judge_probe, probe_sequence
@@ -62,7 +61,6 @@ class EngineScorer:
             scorings=sum(map(len, requests)),
             scorings_unique=len(unique),
             tokens_computed=computed,
-            tokens_minimum=minimum_tokens(requests),
             tokens_cached=sum(cached),
         )
         scores = np.array(values, dtype=np.float64)

@@ -16,7 +16,6 @@ from stepcredit.scoring.scorer import (
     ScoringCost,
     ScoringRequest,
     deduplicate,
-    minimum_tokens,
 )
 from stepcredit.scoring.transport import HttpClient, Reply, ServerError
 from stepcredit.scoring.vllm_plugin import SCORE_PATH
@@ -65,7 +64,6 @@ class NaiveScorer:
             scorings=len(scorings),
             scorings_unique=len(unique),
             tokens_computed=sum(len(scoring.tokens) for scoring in scorings),
-            tokens_minimum=minimum_tokens(requests),
             requests=len(scorings),
             bytes=sum(size for _, size in replies),
         )
@@ -115,7 +113,6 @@ class BatchedScorer:
             scorings=sum(map(len, requests)),
             scorings_unique=len(unique),
             tokens_computed=computed,
-            tokens_minimum=minimum_tokens(requests),
             tokens_cached=cached,
             requests=sent,
             bytes=received,

@@ -29,18 +29,24 @@ class Block:
 
 
 class TreeLayout:
-    """Blocks that cover the rows of a flat sequence in order (`stepcredit.modeling.attention.Layout`)."""
+    """Blocks that cover the rows of a flat sequence in order (`stepcredit.modeling.attention.Layout`).
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    Attributes:
+        blocks: of the rows from `first` on.
+        first: rows before it attend to nothing, their output is 0.
+    """
+
+    def __init__(self, blocks: Sequence[Block], first: int = 0) -> None:
         self.blocks = list(blocks)
+        self.first = first
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
         """See `Layout.attend`; a block reads its keys by row number, so shared rows are computed once."""
         query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # rows first
         key, value = key.contiguous(), value.contiguous()
         grouped = query.shape[1] != key.shape[1]
-        outputs = []
-        start = 0
+        start = self.first
+        outputs = [query.new_zeros((start, *query.shape[1:]))]
         for block in self.blocks:
             branches, rows = block.shape
             end = start + branches * rows

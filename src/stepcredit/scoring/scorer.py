@@ -77,7 +77,6 @@ class ScoringCost:
         scorings: logical scorings, (boundary, answer) pairs.
         scorings_unique: those that differ in their tokens.
         tokens_computed: tokens that went through the scorer's model.
-        tokens_minimum: tokens that have to, see `minimum_tokens`.
         tokens_cached: tokens taken from a cache instead.
         requests: requests sent to a server.
         bytes: bytes received from a server.
@@ -86,7 +85,6 @@ class ScoringCost:
     scorings: int = 0
     scorings_unique: int = 0
     tokens_computed: int = 0
-    tokens_minimum: int = 0
     tokens_cached: int = 0
     requests: int = 0
     bytes: int = 0

@@ -15,7 +15,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from stepcredit.modeling.attention import use_layouts
-from stepcredit.scoring.row_subset import last_mlp_on
+from stepcredit.modeling.linears import linears_by_onednn
+from stepcredit.scoring.row_wise import row_wise
 from stepcredit.scoring.scorer import LogLikelihoods, ScoringCost, ScoringRequest
 from stepcredit.scoring.tree_chunk import Chunk, build_chunk
 from stepcredit.scoring.tree_plan import Integers, Plan
@@ -56,7 +57,6 @@ class TreeScorer:
             scorings=sum(map(len, requests)),
             scorings_unique=plan.unique,
             tokens_computed=computed,
-            tokens_minimum=len(plan.trie),
         )
         return [values[positions] for positions in plan.positions], cost
 
@@ -65,14 +65,15 @@ class TreeScorer:
         """Of each scoring of the chunk, summed in float64: [scorings]."""
         predicting, row_of = np.unique(chunk.rows, return_inverse=True)
         rows = torch.from_numpy(predicting).to(chunk.tokens.device)
-        with last_mlp_on(self.model, rows):
-            hidden = self.model.base_model(
-                input_ids=chunk.tokens[None],
-                position_ids=chunk.positions[None],
-                layout=chunk.layout,
-                use_cache=False,
-            ).last_hidden_state[0]
-        logprobs = self._logprobs(hidden[rows], row_of, chunk.targets)
+        with linears_by_onednn(self.model):
+            with row_wise(self.model, rows, chunk.last_layout):
+                hidden = self.model.base_model(
+                    input_ids=chunk.tokens[None],
+                    position_ids=chunk.positions[None],
+                    layout=chunk.layout,
+                    use_cache=False,
+                ).last_hidden_state[0]
+            logprobs = self._logprobs(hidden[rows], row_of, chunk.targets)
         return np.add.reduceat(logprobs, chunk.starts)
 
     def _logprobs(self, hidden: Tensor, rows: Integers, targets: Integers) -> LogLikelihoods:

@@ -19,6 +19,9 @@ BRANCHES_PER_BLOCK = 8
 """Branches of one attention call, padded to the longest prefix among them. More waste time on padding, fewer
 on calls; 8 was fastest on a CPU."""
 
+ROWS_PER_BLOCK = 64
+"""Rows of a trunk in one attention call, which computes, and masks, what the first of them does not see of the last."""
+
 
 class Run(NamedTuple):
     """Rows that one attention call serves: `branches` times `rows` of them, one after the other.
@@ -49,6 +52,7 @@ class Chunk:
     Attributes:
         tokens, positions: [rows] int64, the inputs of the model.
         layout: who attends to whom.
+        last_layout: the same of the branches alone: what the last layer makes of a trunk is read by nobody.
         rows, targets: [scored tokens] int64: the row that predicts each scored token, and the token.
         starts: [scorings] int64: where each scoring's tokens begin among them.
         slots: [scorings] int64: which unique scoring of the plan each is.
@@ -57,6 +61,7 @@ class Chunk:
     tokens: Tensor
     positions: Tensor
     layout: TreeLayout
+    last_layout: TreeLayout
     rows: Integers
     targets: Integers
     starts: Integers
@@ -66,7 +71,8 @@ class Chunk:
 def build_chunk(jobs: Sequence[Job], trie: Trie, dtype: torch.dtype, device: torch.device) -> Chunk:
     """The jobs as one flat sequence; `dtype` and `device` are the model's."""
     runs, hanging = _trunks(jobs, trie)
-    size = sum(len(run.tokens) for run in runs)
+    trunk_runs, trunk_rows = len(runs), sum(len(run.tokens) for run in runs)
+    size = trunk_rows
     first_rows: list[int] = []
     batches = _batches(hanging)
     for batch in batches:
@@ -76,10 +82,12 @@ def build_chunk(jobs: Sequence[Job], trie: Trie, dtype: torch.dtype, device: tor
     branches = [item.branch for batch in batches for item in batch]
     trees = [branch.tree for branch in branches]
     before = np.cumsum([0, *(len(tree.targets) for tree in trees)])
+    blocks = [_block(run, dtype, device) for run in runs]
     return Chunk(
         tokens=torch.from_numpy(np.concatenate([run.tokens for run in runs])).to(device),
         positions=torch.from_numpy(np.concatenate([run.positions for run in runs])).to(device),
-        layout=TreeLayout([_block(run, dtype, device) for run in runs]),
+        layout=TreeLayout(blocks),
+        last_layout=TreeLayout(blocks[trunk_runs:], trunk_rows),
         rows=np.concatenate([row + tree.nodes for row, tree in zip(first_rows, trees, strict=True)]),
         targets=np.concatenate([tree.targets for tree in trees]),
         starts=np.concatenate([start + tree.starts for start, tree in zip(before, trees, strict=False)]),
@@ -97,10 +105,11 @@ def _trunks(jobs: Sequence[Job], trie: Trie) -> tuple[list[Run], list[Hanging]]:
         own = job.path[shared:]
         row_of.update(zip(own, range(len(row_of), len(row_of) + len(own)), strict=True))
         rows = np.array([row_of[node] for node in job.path], dtype=np.int64)
-        if own:
-            tokens = np.array([trie.tokens[node] for node in own], dtype=np.int64)
-            causal = np.tri(len(own), len(rows), shared, dtype=bool)
-            runs.append(Run(tokens, np.arange(shared, len(rows)), rows[None], causal[None]))
+        for start in range(shared, len(rows), ROWS_PER_BLOCK):
+            end = min(start + ROWS_PER_BLOCK, len(rows))
+            tokens = np.array([trie.tokens[node] for node in job.path[start:end]], dtype=np.int64)
+            causal = np.tri(end - start, end, start, dtype=bool)
+            runs.append(Run(tokens, np.arange(start, end), rows[None, :end], causal[None]))
         hanging.extend(Hanging(branch, rows[: branch.boundary]) for branch in job.branches)
     return runs, hanging
 

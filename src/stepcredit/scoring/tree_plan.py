@@ -83,8 +83,7 @@ class Plan:
     """Each distinct (prefix, template, answer) of a batch once, done by the first request that needs it.
 
     Attributes:
-        trie: of all scored sequences without their last tokens; its size is the least that has to be
-            computed.
+        trie: of all trunks.
         families: jobs of consecutive requests that share a bank, and so mostly a prompt.
         positions: for each request the unique scoring that each of its own is, [boundaries, answers].
     """
@@ -145,7 +144,6 @@ class Plan:
             return None
         for answer in missing:
             self._slots[node, template, answer] = len(self._slots)
-            self.trie.insert(template + answer[:-1], start=node)
         if (template, missing) not in self._trees:
             self._trees[template, missing] = AnswerTree.build(template, missing)
         return Branch(boundary, self._trees[template, missing], first)

@@ -26,9 +26,9 @@ class Trie:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def insert(self, sequence: Sequence[int], start: int = ROOT) -> list[int]:
-        """The nodes of `sequence` below `start`, in order; new ones are made where it leaves the trie."""
-        node = start
+    def insert(self, sequence: Sequence[int]) -> list[int]:
+        """The nodes of `sequence` from the root on, in order; new ones are made where it leaves the trie."""
+        node = ROOT
         path = []
         for token in sequence:
             child = self._children.setdefault((node, token), len(self.tokens))

@@ -72,7 +72,11 @@ def benchmark(model: str, directory: Path, requests: Sequence[ScoringRequest], j
     if not requests:
         return []
     policy = load_model(directory).eval()
-    shared = {"model": model, "tokens_minimum_blocks": minimum_by_blocks(requests, job.sampler.block_size)}
+    shared = {
+        "model": model,
+        "tokens_minimum": minimum_tokens(requests),
+        "tokens_minimum_blocks": minimum_by_blocks(requests, job.sampler.block_size),
+    }
     rows = [_row(shared, PLAIN, 0, *_timed(lambda: (plain_scores(policy, requests), _plain_cost(requests))))]
     with _contenders(directory, requests, job.sampler, TreeScorer(policy)) as contenders:
         for contender in contenders:
@@ -146,7 +150,6 @@ def _plain_cost(requests: Sequence[ScoringRequest]) -> ScoringCost:
         scorings=len(scorings),
         scorings_unique=len(unique),
         tokens_computed=sum(len(scoring.tokens) - 1 for scoring in unique),
-        tokens_minimum=minimum_tokens(requests),
     )
 
 
@@ -162,7 +165,6 @@ def _row(shared: Row, scorer: str, repetition: int, seconds: float, scored: tupl
         "requests": cost.requests,
         "bytes": cost.bytes,
         "tokens_computed": cost.tokens_computed,
-        "tokens_minimum": cost.tokens_minimum,
         "tokens_cached": cost.tokens_cached,
         "scores": np.concatenate([matrix.ravel() for matrix in scores]).tolist(),
     }
