@@ -12,24 +12,24 @@ from stepcredit.scoring.vllm_plugin import PLUGIN_NAME, RESET_PATH, SCORE_PATH, 
 from stepcredit.scoring.vllm_plugin.endpoint import check_guarded, make_plugin
 from stepcredit.scoring.vllm_plugin.engine import install, register
 from stepcredit.scoring.vllm_plugin.probe import judge_probe
-from stepcredit.scoring.vllm_plugin.versions import UnsupportedVLLMError, incompatibility
+from stepcredit.scoring.vllm_plugin.versions import UnsupportedVLLMError, incompatibility, installed_release
 
 
 def test_the_installed_vllm_fits() -> None:
     assert incompatibility() is None
 
 
-@pytest.mark.parametrize("version", ["0.31.2", "0.33.0", "1.0.0", "0.26.0+cu129", "dev"])
+@pytest.mark.parametrize("version", ["0.31.2", "0.33.0", "1.0.0", "0.25.1+cu129", "dev"])
 def test_another_release_is_refused_by_name(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm, "__version__", version)
     monkeypatch.setenv("VLLM_PLUGINS", f"other,{PLUGIN_NAME}")
-    with pytest.raises(UnsupportedVLLMError, match=rf"vLLM {version.replace('+', '.')} .*supports 0\.32"):
+    with pytest.raises(UnsupportedVLLMError, match=rf"vLLM {version.replace('+', '.')} .*supports 0\.26 and 0\.32"):
         register()
 
 
 def test_another_projects_engine_is_left_alone(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     """vLLM loads all installed general plugins where VLLM_PLUGINS is not set."""
-    monkeypatch.setattr(vllm, "__version__", "0.26.0")
+    monkeypatch.setattr(vllm, "__version__", "0.31.0")
     monkeypatch.delenv("VLLM_PLUGINS", raising=False)
     before = KVCacheManager.get_computed_blocks
     register()
@@ -55,9 +55,7 @@ def test_installing_twice_wraps_once() -> None:
 def test_the_api_key_guards_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
     check_guarded()
     assert all(path.startswith("/inference/") for path in (SCORE_PATH, UPDATE_PATH, RESET_PATH))
-    from vllm.entrypoints.serve.middleware import authenticate
-
-    monkeypatch.setattr(authenticate, "GUARDED_PREFIX", ("/v1",))
+    monkeypatch.setattr(f"{installed_release().guard_module}.GUARDED_PREFIX", ("/v1",))
     with pytest.raises(RuntimeError, match="outside"):
         check_guarded()
 

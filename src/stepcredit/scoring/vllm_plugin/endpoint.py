@@ -18,7 +18,7 @@ from stepcredit.scoring.vllm_plugin import PLUGIN_NAME, RESET_PATH, SCORE_PATH, 
 from stepcredit.scoring.vllm_plugin.batch import BadRequestError, read_batch
 from stepcredit.scoring.vllm_plugin.service import IncompleteScoreError, SpanService, UpdateError
 from stepcredit.scoring.vllm_plugin.settings import read_settings
-from stepcredit.scoring.vllm_plugin.versions import require_supported
+from stepcredit.scoring.vllm_plugin.versions import client_error, guarded_prefixes, require_supported
 
 _CLIENT_CLOSED_REQUEST = 499
 
@@ -65,10 +65,9 @@ def check_guarded() -> None:
     """Raises:
     RuntimeError: vLLM's API key guards other paths than ours.
     """
-    from vllm.entrypoints.serve.middleware.authenticate import GUARDED_PREFIX
-
-    if not all(path.startswith(GUARDED_PREFIX) for path in (SCORE_PATH, UPDATE_PATH, RESET_PATH)):
-        raise RuntimeError(f"vLLM's --api-key guards {GUARDED_PREFIX} only, and the scoring endpoint is outside of it")
+    guarded = guarded_prefixes()
+    if not all(path.startswith(guarded) for path in (SCORE_PATH, UPDATE_PATH, RESET_PATH)):
+        raise RuntimeError(f"vLLM's --api-key guards {guarded} only, and the scoring endpoint is outside of it")
 
 
 def _router() -> APIRouter:
@@ -189,13 +188,12 @@ def _require_updates(request: Request) -> None:
 
 
 def _failure(error: Exception) -> JSONResponse:
-    from vllm.exceptions import VLLMClientError
     from vllm.v1.engine.exceptions import EngineDeadError
 
     match error:
         case BadRequestError():
             return _error(error.status, str(error))
-        case VLLMClientError():
+        case _ if isinstance(error, client_error()):
             return _error(400, str(error))
         case EngineDeadError() | UpdateError():
             return _error(503, str(error))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from stepcredit.scoring.vllm_plugin.versions import installed_release
+
 WITHOUT_PLUGIN = (
     "the engine core or a worker did not load the stepcredit plugin; start vLLM with VLLM_PLUGINS=stepcredit in the"
     " environment of all its processes"
@@ -25,6 +27,8 @@ def check_configuration(configuration: Any) -> None:
     mode = configuration.model_config.logprobs_mode
     if mode in ("raw_logits", "processed_logits"):
         raise ValueError(f"span scoring needs --logprobs-mode raw_logprobs or processed_logprobs, not {mode}")
+    if configuration.use_v2_model_runner and not installed_release().v2_runner:
+        raise ValueError("span scoring needs the V1 model runner of this vLLM: set VLLM_USE_V2_MODEL_RUNNER=0")
     if configuration.kv_transfer_config is not None:
         raise ValueError("span scoring does not cap the hits of a KV connector: leave --kv-transfer-config out")
 

@@ -15,6 +15,7 @@ from stepcredit.scoring.vllm_plugin.probe import WITHOUT_PLUGIN, check_configura
 from stepcredit.scoring.vllm_plugin.settings import PluginSettings
 from stepcredit.scoring.vllm_plugin.shared_lock import SharedLock
 from stepcredit.scoring.vllm_plugin.span import Submission, longest_sequence, span_logprob, submission
+from stepcredit.scoring.vllm_plugin.weight_watch import WeightWatch
 from stepcredit.scoring.vllm_plugin.weights import RELOAD_METHOD
 
 
@@ -50,6 +51,7 @@ class SpanService:
         configuration = engine.vllm_config
         check_configuration(configuration)
         self._engine = engine
+        self._watch = WeightWatch(engine)
         self._settings = settings
         self._v2_runner = bool(configuration.use_v2_model_runner)
         self._lock = SharedLock()
@@ -64,7 +66,7 @@ class SpanService:
         self.updates = 0
 
     async def score(self, batch: SpanBatch) -> list[SpanScore]:
-        """Score every sequence of a batch, all under the same weights.
+        """Score every sequence of a batch, all under the same weights: again where they changed meanwhile.
 
         Raises:
             IncompleteScoreError: a span got no finite log-probability, also when computed without the cache.
@@ -79,7 +81,11 @@ class SpanService:
                 async with in_engine:
                     return await self._score_one(index, batch)
 
-            return await _all_or_none([one(index) for index in range(len(batch.sequences))])
+            while True:
+                version = self._watch.version
+                scores = await _all_or_none([one(index) for index in range(len(batch.sequences))])
+                if version == self._watch.version:
+                    return scores
 
     async def update_weights(self, directory: Path) -> None:
         """Load a checkpoint directory into the running engine, and forget what was cached before.
@@ -93,7 +99,7 @@ class SpanService:
             await self._engine.pause_generation(mode="wait", clear_cache=True)
             self._broken = f"the update to {directory} was interrupted"
             try:
-                await self._engine.collective_rpc(RELOAD_METHOD, args=(str(directory),))
+                await self._watch.unwatched(RELOAD_METHOD, args=(str(directory),))
                 await self._reset_cache()
             except Exception as error:
                 self._broken = f"the weights could not be replaced by those of {directory}: {error}"
@@ -149,7 +155,8 @@ class SpanService:
         from vllm.inputs.engine import tokens_input
 
         output = None
-        stream = self._engine.generate(tokens_input(request.prompt), request.parameters, next(self._request_ids))
+        prompt = tokens_input(request.prompt, cache_salt=self._watch.cache_salt)
+        stream = self._engine.generate(prompt, request.parameters, next(self._request_ids))
         async for newest in stream:
             output = newest
         if output is None or not output.finished:

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-SUPPORTED_RELEASES = ("0.32",)
+
+@dataclass(frozen=True)
+class Release:
+    """What differs between the releases of vLLM that the plugin fits.
+
+    Attributes:
+        guard_module: the module that holds the paths which `--api-key` guards.
+        client_error: the class in `vllm.exceptions` of a request that is wrong.
+        v2_runner: whether the V2 model runner knows the log-probs of given tokens.
+    """
+
+    guard_module: str
+    client_error: str
+    v2_runner: bool
+
+
+RELEASES = {
+    "0.26": Release("vllm.entrypoints.serve.utils.server_utils", "VLLMValidationError", v2_runner=False),
+    "0.32": Release("vllm.entrypoints.serve.middleware.authenticate", "VLLMClientError", v2_runner=True),
+}
+"""The supported releases: prime-rl's, and that of `pyproject.toml`."""
 
 
 class UnsupportedVLLMError(RuntimeError):
@@ -17,11 +39,10 @@ def incompatibility() -> str | None:
     """What does not fit about the installed vLLM, in a sentence; None where all fits."""
     import vllm
 
-    release = ".".join(vllm.__version__.split("+")[0].split(".")[:2])
-    if release not in SUPPORTED_RELEASES:
+    if _release_number() not in RELEASES:
         return (
             f"vLLM {vllm.__version__} is installed, and the stepcredit scoring plugin supports"
-            f" {' and '.join(SUPPORTED_RELEASES)} only; install that, or leave it out of VLLM_PLUGINS"
+            f" {' and '.join(RELEASES)} only; install one of them, or leave it out of VLLM_PLUGINS"
         )
     return next(filter(None, (_difference(*expected) for expected in _expected_signatures())), None)
 
@@ -33,6 +54,29 @@ def require_supported() -> None:
     problem = incompatibility()
     if problem:
         raise UnsupportedVLLMError(problem)
+
+
+def installed_release() -> Release:
+    """What the plugin knows of the installed vLLM, which is a supported one."""
+    return RELEASES[_release_number()]
+
+
+def guarded_prefixes() -> tuple[str, ...]:
+    """How the paths begin that the server's API key guards."""
+    prefixes: tuple[str, ...] = importlib.import_module(installed_release().guard_module).GUARDED_PREFIX
+    return prefixes
+
+
+def client_error() -> type[Exception]:
+    """What vLLM raises for a request that is wrong."""
+    error: type[Exception] = getattr(importlib.import_module("vllm.exceptions"), installed_release().client_error)
+    return error
+
+
+def _release_number() -> str:
+    import vllm
+
+    return ".".join(vllm.__version__.split("+")[0].split(".")[:2])
 
 
 def _expected_signatures() -> list[tuple[str, Callable[..., Any], list[str]]]:
