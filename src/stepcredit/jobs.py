@@ -32,12 +32,12 @@ def rl_job(config: Config, arm: str) -> RLJob:
 def prime_rl_job(config: Config, job: RLJob) -> PrimeRLJob:
     """The same run with prime-rl.
 
-    Its server holds the policy but not our endpoint (the plugin knows another vLLM), so a moving scorer is asked one
-    scoring at a time; a frozen one has a server of ours. The scores are the same by any kind.
+    It scores over HTTP: a frozen scorer has a server of ours, a moving one is its own server, with our endpoint in it.
+    The scores are the same by any kind.
     """
     arm, scorer = job.arm, job.arm.scorer
     if scorer is not None:
-        kind = "naive" if scorer.model == "moving" else "cached" if scorer.kind == "tree" else scorer.kind
+        kind = "cached" if scorer.kind in ("tree", "engine") else scorer.kind
         arm = arm.model_copy(update={"scorer": scorer.model_copy(update={"kind": kind})})
     return PrimeRLJob(**dict(job), prime_rl=config.prime_rl).model_copy(update={"arm": arm})
 

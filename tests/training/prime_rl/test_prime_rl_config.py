@@ -38,8 +38,15 @@ def test_the_published_settings_are_written():
 def test_a_frozen_scorer_has_its_own_server_and_a_moving_one_is_the_policys():
     frozen, moving = (rl(arm)["orchestrator"]["algo"]["scorer"] for arm in ("frozen", "moving"))
     assert frozen == {"kind": "cached", "url": "http://127.0.0.1:9002"}
-    assert moving == {"kind": "naive", "url": "http://127.0.0.1:9000"}
+    assert moving == {"kind": "cached", "url": "http://127.0.0.1:9000"}
     assert rl("baseline")["orchestrator"]["algo"] == {"type": "grpo"}
+
+
+def test_only_a_policy_that_scores_has_our_endpoint_and_it_keeps_prime_rls_own_plugin():
+    baseline, frozen, moving = (rl(arm)["inference"] for arm in ("baseline", "frozen", "moving"))
+    assert moving["env_vars"] == {"VLLM_PLUGINS": "prime_rl,stepcredit"}
+    assert baseline["env_vars"] == frozen["env_vars"] == {}
+    assert moving["server"] == {"host": "127.0.0.1", "port": 9000}
 
 
 def test_what_is_written_reads_back(tmp_path):

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from real_env_server import stub_logprob
+from tiny_qwen3 import MAX_LENGTH, build_checkpoint, plain_scores, workload
 
 from stepcredit import jobs
 from stepcredit.config_files import load_config
@@ -143,3 +145,30 @@ def test_rollouts_of_prime_rls_env_server_are_graded_and_credited_as_native_ones
     assert log.metrics[0]["reward"] == pytest.approx(1 / 3)
     assert log.metrics[0]["scorings"] > 0
     assert [row["answer"] for row in log.rollouts] == [RIGHT[1], WRONG[1], None]
+
+
+def test_the_policys_server_scores_with_our_endpoint_and_never_with_stale_weights(there, tmp_path):
+    """prime-rl keeps the prefix cache over a weight update, and updates in the middle of whatever runs."""
+    models = {name: build_checkpoint(tmp_path / name, seed) for seed, name in enumerate(("first", "second"))}
+    for name in models:
+        CODEC.tokenizer.save_pretrained(tmp_path / name)
+    config = load_config(ROOT / "config" / "config.yaml", ROOT / "config" / "paper.yaml")
+    job = jobs.prime_rl_job(config, jobs.rl_job(config, "moving"))
+    sampler = job.sampler.model_copy(update={"dtype": "float32", "max_model_len": MAX_LENGTH})
+    place = RunPlace(tmp_path, "run", tmp_path / "first", tmp_path / "rl.parquet", port=free_ports())
+    write_toml(rl_configuration(job.model_copy(update={"sampler": sampler}), 1, 2e-6, place), tmp_path / "rl.toml")
+    requests = workload(seed=2, rollouts=8) + workload(seed=12, rollouts=8)
+    (tmp_path / "requests.json").write_text(json.dumps([asdict(request) for request in requests]))
+
+    files = ["rl.toml", "requests.json", "first", "second"]
+    found = there("real_inference_server.py", *(tmp_path / name for name in files))
+
+    expected = {name: plain_scores(model, requests) for name, model in models.items()}
+    assert np.abs(expected["first"] - expected["second"]).max() > 1
+    for scoring, model in {"cold": "first", "warm": "first", "updated": "second", "updated_meanwhile": "first"}.items():
+        scores = np.array(found[scoring]["scores"])
+        assert len(scores) >= 1000
+        assert np.abs(scores - expected[model]).max() < 1e-4, scoring
+    assert found["met"], "the update came after the scoring"
+    assert found["cold"]["requests"] == 1
+    assert found["warm"]["tokens_cached"] > found["cold"]["tokens_cached"] > 0

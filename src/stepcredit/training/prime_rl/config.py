@@ -16,6 +16,7 @@ from typing import Any
 import tomlkit
 
 from stepcredit.provenance.files import atomic_path
+from stepcredit.scoring.vllm_plugin import PLUGIN_NAME
 from stepcredit.settings.losses import DPPOSettings
 from stepcredit.settings.model import OptimizerSettings
 from stepcredit.settings.prime_rl import PrimeRLJob
@@ -28,6 +29,7 @@ TRAINER_METRICS = "trainer.jsonl"
 """Files of the run directory; prime-rl would write both into one."""
 
 _ATTENTION = "flash_attention_2"
+_HOST = "127.0.0.1"
 RENDERER = {"name": "custom", "import_path": "stepcredit.training.prime_rl.renderer.PlainRenderer"}
 
 
@@ -124,7 +126,7 @@ def rl_configuration(job: PrimeRLJob, seed: int, learning_rate: float, place: Ru
                 "sampling": {"temperature": rl.temperature, "max_completion_tokens": rl.max_new_tokens},
                 "source": [{"name": "countdown", "env": _environment(place.data, seed)}],
             },
-            "model": {"client": {"base_url": f"http://localhost:{place.port}/v1"}},
+            "model": {"client": {"base_url": f"http://{_HOST}:{place.port}/v1"}},
         },
         "trainer": {
             "model": {"attn": _ATTENTION},
@@ -142,7 +144,8 @@ def rl_configuration(job: PrimeRLJob, seed: int, learning_rate: float, place: Ru
         },
         "inference": {
             "router": "None",
-            "server": {"port": place.port},
+            "server": {"host": _HOST, "port": place.port},
+            "env_vars": _inference_environment(job),
             "vllm": {
                 "dtype": sampler.dtype,
                 "max_model_len": sampler.max_model_len,
@@ -172,10 +175,16 @@ def _algorithm(job: PrimeRLJob, place: RunPlace) -> dict[str, Any]:
     port = place.scorer_port if arm.scorer.model == "frozen" else place.port
     return {
         "type": ALGORITHM,
-        "scorer": {"kind": arm.scorer.kind, "url": f"http://127.0.0.1:{port}"},
+        "scorer": {"kind": arm.scorer.kind, "url": f"http://{_HOST}:{port}"},
         "shaping": {key: value for key, value in arm.shaping.model_dump().items() if value is not None}
         | ({"max_paragraph_len": 0} if arm.shaping.max_paragraph_len is None else {}),
     }
+
+
+def _inference_environment(job: PrimeRLJob) -> dict[str, str]:
+    """Our endpoint in prime-rl's inference server, for a moving scorer; a plugin not in the list is not loaded."""
+    moving = job.arm.scorer is not None and job.arm.scorer.model == "moving"
+    return {"VLLM_PLUGINS": f"prime_rl,{PLUGIN_NAME}"} if moving else {}
 
 
 def _environment(puzzles: Path, seed: int) -> dict[str, Any]:
